@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from lance_duck.scan.statistics import ScanStatistics
     from lance_duck.schema import json_to_schema, schema_to_json
     from lance_duck.store import ExternalManifestStore, register_manifest_store
+    from lance_duck.telemetry.metrics import metrics
+    from lance_duck.telemetry.otel import instrument
     from lance_duck.text.analyser import tokenize
     from lance_duck.text.tokens import FtsToken
     from lance_duck.verbs.columns.udf import BatchUDF, batch_udf
@@ -107,6 +109,8 @@ lazy.package(
         "schema": ("json_to_schema", "schema_to_json"),
         "store": ("ExternalManifestStore", "register_manifest_store"),
         "query.marks": ("highlight", "snippet"),
+        "telemetry.metrics": ("metrics",),
+        "telemetry.otel": ("instrument",),
         "text.analyser": ("tokenize",),
         "text.tokens": ("FtsToken",),
         "verbs.columns.udf": ("BatchUDF", "batch_udf"),
@@ -208,7 +212,9 @@ __all__ = [
     "connect_namespace",
     "dataset",
     "highlight",
+    "instrument",
     "json_to_schema",
+    "metrics",
     "query",
     "recall_report",
     "register",

@@ -1,14 +1,20 @@
-"""Caches that drop the least recently used values, limited by number or by total size."""
+"""Caches that drop the least recently used values, limited by number or by total size.
+
+Hits, misses and evictions are counted in caches that are limited by size.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from lance_duck.forks import Lock
+from lance_duck.telemetry.metrics import CACHE_EVICTED_BYTES, CACHE_HITS, CACHE_MISSES
 
 _T = TypeVar("_T")
+_LOG: Final = logging.getLogger(__name__)
 
 _USES_OF_A_SIZE = 64  # sizes of growing values are measured again after this many uses
 
@@ -120,7 +126,7 @@ class SizedCache(Generic[_T]):
         with self._lock:
             making = self._making.setdefault(key, Lock())
         with making:
-            value = self.find(key)
+            value = self._found(key)
             if value is None:
                 value = make()
                 self.put(key, value)
@@ -128,6 +134,12 @@ class SizedCache(Generic[_T]):
 
     def find(self, key: Hashable) -> _T | None:
         """Return the value of a key. Returns None if the key is not cached."""
+        value = self._found(key)
+        (CACHE_MISSES if value is None else CACHE_HITS).add()
+        return value
+
+    def _found(self, key: Hashable) -> _T | None:
+        evicted = 0
         with self._lock:
             entry = self._values.get(key)
             if entry is None:
@@ -136,8 +148,10 @@ class SizedCache(Generic[_T]):
             self._uses += 1
             if self._grows and self._uses >= _USES_OF_A_SIZE:
                 self._measure()
-                self._shrink()
-            return entry[0]
+                evicted = self._shrink()
+        if evicted:
+            _note_evicted(evicted)
+        return entry[0]
 
     def put(self, key: Hashable, value: _T) -> None:
         """Store a value unless its key already has a value."""
@@ -150,7 +164,9 @@ class SizedCache(Generic[_T]):
                 self._measure()
             self._values[key] = value, size
             self._count(size)
-            self._shrink()
+            evicted = self._shrink()
+        if evicted:
+            _note_evicted(evicted)
 
     def drop(self, key: Hashable) -> None:
         """Remove a key and its value."""
@@ -187,10 +203,14 @@ class SizedCache(Generic[_T]):
             self._values[key] = value, size
             self._count(size)
 
-    def _shrink(self) -> None:
+    def _shrink(self) -> int:
+        """Drop the oldest values until the rest is within the limit. Returns the dropped bytes."""
+        dropped = 0
         while self._counted > self._limit and len(self._values) > 1:
             _, (_, size) = self._values.popitem(last=False)
             self._discount(size)
+            dropped += size
+        return dropped
 
     def _count(self, size: int) -> None:
         self._nbytes += size
@@ -199,3 +219,9 @@ class SizedCache(Generic[_T]):
     def _discount(self, size: int) -> None:
         self._nbytes -= size
         self._counted -= min(size, self._most)
+
+
+def _note_evicted(size: int) -> None:
+    """Count evicted bytes. Called without the lock of the cache, because handlers of the log may take long."""
+    CACHE_EVICTED_BYTES.add(by=size)
+    _LOG.debug("evicted %d bytes from a cache", size)

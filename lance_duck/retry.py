@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from lance_duck.lazy import modules
 
@@ -16,6 +17,7 @@ else:
     tenacity = modules(globals(), "", "tenacity")
 
 _T = TypeVar("_T")
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class RetryPolicy:
             number = int(retrying.statistics["attempt_number"]) - 1
             if number == 0:
                 raise first_error
+            _LOG.debug("retry %d after %s", number, type(first_error).__name__)
             return attempt(number)
 
         return retrying(again)

@@ -45,6 +45,8 @@ HOMES: dict[str, set[str]] = {
     "dbt": {"dbt"},
     "harlequin": {"harlequin"},
     "harlequin_duckdb": {"harlequin"},
+    "jinja2": {"serve"},
+    "opentelemetry": {"telemetry"},
     "typer": set(),
     "rich": {"cli"},
     "prompt_toolkit": {"cli"},

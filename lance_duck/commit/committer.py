@@ -18,6 +18,7 @@ import numpy as np
 
 from lance_duck.arrow.distinct import intersection_of
 from lance_duck.commit.conflicts import MAKE_AGAIN, check_conflict, who
+from lance_duck.commit.counted import CountedCommit, note_lost_race
 from lance_duck.commit.footprint import Footprint
 from lance_duck.commit.index_coverage import FRAGMENT_REUSE, SYSTEM, Segments, bitmap_fragments
 from lance_duck.commit.manifest_builder import ManifestDraft, build_manifest
@@ -125,19 +126,23 @@ def commit(
     _warn_of_log(snapshot, operation)
     if isinstance(operation, _CHANGES_VALUES):
         derived.warn_of_view(snapshot, operation.name)
-    if detached:
-        return attempts.detached()
-    if paths.is_detached(snapshot.version):
+    if paths.is_detached(snapshot.version) and not detached:
         raise InvalidInputError(
             "a detached version cannot be followed by another", where=snapshot.uri, remedy="pass detached=True"
         )
+    with CountedCommit(operation.name, snapshot.uri):
+        return attempts.detached() if detached else _published(operation, attempts, RetryPolicy(retries, timeout))
+
+
+def _published(operation: Operation, attempts: CommitAttempts, policy: RetryPolicy) -> Snapshot:
+    """Return the new version, or raise the error of the last attempt."""
     try:
-        return RetryPolicy(retries, timeout).run(attempts.attempt, AlreadyExistsError)
+        return policy.run(attempts.attempt, AlreadyExistsError)
     except AlreadyExistsError as error:
         return attempts.own_or(
             RetryableError(
                 f"{operation.name} lost {attempts.races} races to other writers",
-                where=snapshot.uri,
+                where=attempts.newest.uri,
                 remedy="run it again, or allow more retries",
             ),
             error,
@@ -257,6 +262,8 @@ class CommitAttempts:
     def attempt(self, number: int) -> Snapshot:
         """Try once to publish a version. Raises AlreadyExistsError if another commit came first."""
         self.races = number + 1
+        if number:
+            note_lost_race(self._read.uri)
         with own_turn(self._read.store):
             name, own = self.catch_up()
             if own is not None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from lance_duck.commit.committer import draft_of, new_transaction
+from lance_duck.commit.counted import CountedCommit, operation_name
 from lance_duck.commit.manifest_builder import ManifestDraft, first_manifest
 from lance_duck.commit.operations import Clone, Overwrite
 from lance_duck.commit.version_files import dictionaries_of, publish
@@ -144,6 +145,13 @@ def _refuse_present(location: Location) -> None:
 
 
 def _publish_first(
+    location: Location, draft: ManifestDraft, transaction: transaction_pb2.Transaction, name: ManifestName
+) -> Snapshot:
+    with CountedCommit(operation_name(transaction), location.uri):
+        return _published_first(location, draft, transaction, name)
+
+
+def _published_first(
     location: Location, draft: ManifestDraft, transaction: transaction_pb2.Transaction, name: ManifestName
 ) -> Snapshot:
     try:

@@ -14,6 +14,7 @@ from typing import Final
 
 from lance_duck.commit.committer import CommitAttempts, Guard, commit, manifest_of_next
 from lance_duck.commit.conflicts import MAKE_AGAIN
+from lance_duck.commit.counted import CountedCommit, operation_name
 from lance_duck.commit.operations import Operation, Restore, UpdateConfig
 from lance_duck.commit.races import newest_of_same_table
 from lance_duck.commit.rebase import Affected
@@ -80,6 +81,11 @@ def publish_staged(staged: StagedCommit, affected: Affected | None, guard: Guard
         CommitConflictError: Another version conflicts with the change. It can never be published.
         StoreError: The store failed, or all attempts lost a race. The change may be published later.
     """
+    with CountedCommit(operation_name(staged.transaction), staged.base.uri):
+        return _published_staged(staged, affected, guard)
+
+
+def _published_staged(staged: StagedCommit, affected: Affected | None, guard: Guard) -> Snapshot:
     if staged.manifest is not None:
         return _publish_manifest(staged, staged.manifest, guard)
     attempts = CommitAttempts(staged.base, staged.transaction)

@@ -27,7 +27,8 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.access import FileAccess
 from lance_duck.duck.history.commits import commits
 from lance_duck.duck.history.functions import HistoryCall
-from lance_duck.duck.history.names import COMMITS
+from lance_duck.duck.history.metrics import metric_rows
+from lance_duck.duck.history.names import COMMITS, METRICS
 from lance_duck.duck.history.source import BatchRows
 from lance_duck.duck.macros import HISTORY_TYPES, HYBRID_TYPES, SEARCH_TYPES, TEXT_TYPES
 from lance_duck.duck.search_filters import SearchFilters
@@ -320,10 +321,9 @@ class Binder:
         dataset = self._searched(str(path), VersionChoice(*which), search_path)
         vectors, texts = (stored_name(str(name), dataset.schema.names) for name in (vector_column, text_column))
         nearest = {"column": vectors, "q": listed_numbers(str(q)), "k": k, "nprobes": nprobes, "ef": ef}
-        nearest |= {"metric": metric, "use_index": use_index is not False}
-        nearest |= {"refine_factor": refine_factor, "recall": recall}
+        more = {"metric": metric, "use_index": use_index is not False, "refine_factor": refine_factor, "recall": recall}
         arguments = {
-            "nearest": nearest,
+            "nearest": nearest | more,
             "full_text_query": query_of_text(str(query), texts),
             "hybrid": {"method": method, "alpha": alpha, "oversample_factor": oversample_factor},
             "filter": self.filters.filter(condition, dataset),
@@ -374,6 +374,8 @@ class Binder:
             if log is not None:
                 self.access.check(log.root)
             return f"SELECT * FROM {self._readable(BatchRows.of(commits(log)))}"  # noqa: S608
+        if name == METRICS:
+            return f"SELECT * FROM {self._readable(BatchRows.of(metric_rows()))}"  # noqa: S608
         if table is None:
             raise InvalidInputError(f"lance_{name} needs a table", expected="its name or path", found="NULL")
         by_path = self._qualify(table, search_path or "")

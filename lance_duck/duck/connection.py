@@ -28,9 +28,12 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.interrupts import Interrupt
 from lance_duck.markup import rows_html
 from lance_duck.store import checked_place
+from lance_duck.telemetry.metrics import ROWS_RETURNED
 
 _FETCHES = frozenset({"fetchall", "fetchone", "fetchmany", "fetchdf", "df", "fetchnumpy"})
 """Methods of DuckDB's connection that only read a result."""
+_WHOLE = frozenset({"fetchall", "fetchmany", "fetchdf", "df"})
+"""Methods that return rows in a list or data frame."""
 _IN_MEMORY = ":memory:"
 _ROWS_PER_BATCH = 1_000_000  # default of DuckDB 1
 _OF_LANCEDB = {
@@ -64,8 +67,8 @@ def connect(
         database: DuckDB database, as for `duckdb.connect`. An empty string means in memory.
         read_only: Reject changes to Lance tables, and open a database file read-only.
         config: DuckDB settings and settings of this package. The names are the same as in SET. The package's settings
-            are `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor`, `lance_recall` and
-            `lance_check_primary_key`.
+            are `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor`, `lance_recall`,
+            `lance_check_primary_key` and `lance_slow_statement_ms`.
         storage_options: Settings of the object store with the folder, or with the tables of the mapping. Use CREATE
             SECRET for other stores.
         confined: Reject SQL that reaches anything but these tables: other paths, files, databases, extensions, secrets,
@@ -202,7 +205,9 @@ class Connection:
                 self._changes.is_sure = False
                 native()
 
-        self._execution.with_new_tables(append)
+        with self._execution.measured(f"INSERT INTO {table_name}") as statement:
+            statement.show()
+            self._execution.with_new_tables(append)
 
     def execute_with(self, query: str, name: str, rows: Any) -> None:
         """Run a statement that reads rows by a name, such as a relation."""
@@ -310,7 +315,9 @@ class Connection:
 
     def fetch_arrow_table(self, rows_per_batch: int = _ROWS_PER_BATCH) -> pa.Table:
         """Return the remaining rows of the result. DuckDB 2 removed this method, but libraries still call it."""
-        return self._of_duckdb("to_arrow_table")(rows_per_batch)
+        rows = self._of_duckdb("to_arrow_table")(rows_per_batch)
+        ROWS_RETURNED.add(by=rows.num_rows)
+        return rows
 
     def fetch_record_batch(self, rows_per_batch: int = _ROWS_PER_BATCH) -> pa.RecordBatchReader:
         """Return a reader of the remaining rows of the result.
@@ -340,7 +347,8 @@ class Connection:
             raise missing_attribute(self, name, dir(self), _OF_LANCEDB)
         count = self._writer.count
         if name in _FETCHES:
-            return self.__dict__.setdefault(name, guarded(getattr(self._native, name), self._inherited, count))
+            method = guarded(getattr(self._native, name), self._inherited, count)
+            return self.__dict__.setdefault(name, _counting(method) if name in _WHOLE else method)
         count.make()
         attribute = getattr(self._native, name)
         if not callable(attribute):
@@ -361,6 +369,18 @@ class Connection:
         schemas = self._catalog.schemas
         tables = [(schema.database, schema.name, table) for schema in schemas for table in schema.tables]
         return f"<div><b>Connection</b> of lance_duck{rows_html(('database', 'schema', 'table'), tables)}</div>"
+
+
+def _counting(fetch: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that also counts the rows that it returns."""
+
+    @wraps(fetch)
+    def call(*arguments: Any, **options: Any) -> Any:
+        rows = fetch(*arguments, **options)
+        ROWS_RETURNED.add(by=len(rows))
+        return rows
+
+    return call
 
 
 def _finds_otherwise(config: Mapping[str, Any]) -> bool:

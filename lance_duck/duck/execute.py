@@ -50,6 +50,7 @@ from lance_duck.duck.rules import spelling
 from lance_duck.duck.run.repeats import Repeats
 from lance_duck.duck.run.rewriting import Database
 from lance_duck.duck.run.search_settings import SearchSettings, Session
+from lance_duck.duck.running_statement import RunningStatement
 from lance_duck.duck.statement.identifiers import parts_of_name, quoted
 from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.duck.statement.named_arguments import named_arguments
@@ -57,12 +58,14 @@ from lance_duck.duck.statement.user_text import drawn, told_of
 from lance_duck.duck.tables.statement_versions import listing_names, statement_context, with_one_version
 from lance_duck.duck.user_scope import call_alone, call_as_user, call_without_variables, drop_views
 from lance_duck.errors import LanceDuckError, NotFoundError, UnsupportedError, warn_of_table
+from lance_duck.telemetry.observing import is_observed
 
 T = TypeVar("T")
 _OF_LANCE: Final = re.compile(r"\blance_\w|prefilter|rowid|_rowaddr|\bnearest\b", re.IGNORECASE)
 """Matches a part of the texts that the stages of this module rewrite."""
 Method = Callable[..., Any]
 """A method of DuckDB's connection whose first argument is a statement."""
+Options = Mapping[str, Any]
 
 
 class Execution:
@@ -125,12 +128,36 @@ class Execution:
         if not later:
             self.writer.count.drop()
         drop_views(self._native)
+        with self.measured(getattr(query, "query", query), options) as statement:
+            return self._run(method, query, options, statement, later=later)
+
+    def measured(self, text: object, options: Mapping[str, Any] | None = None) -> RunningStatement:
+        """Return the context that measures a statement with options of `run`."""
+        slow_ms = self._session.settings.slow_statement_ms
+        explain = None if slow_ms is None else partial(self._plan_of, options or {})
+        folder = self._catalog.default.folder
+        return RunningStatement(str(text), slow_ms, explain, "" if folder is None else folder.uri)
+
+    def _plan_of(self, options: Mapping[str, Any], explain: str) -> str:
+        """Return the result of an EXPLAIN. It runs on a cursor, because this connection may hold rows."""
+        with self._native.cursor() as cursor:
+            self._catalog.prepare(cursor)
+            shared = (self._catalog, self._session, self._changes, self._inherited)
+            other = Execution(cursor, *shared, read_only=self.writer.read_only)
+            return str(other._run(cursor.execute, explain, options, None, later=False).fetchall()[0][1])
+
+    def _run(
+        self, method: Method, query: Any, options: Options, running: RunningStatement | None, *, later: bool | None
+    ) -> Any:
+        """Run statements. `running` measures a single statement, and is None for a part of one."""
         self._introduce_history(text := getattr(query, "query", query), later=bool(later))
         if self._is_confined:
             check_locked_functions(text)
         if isinstance(query, duckdb.Statement):
             query = self._text_of(query) or query
         if not isinstance(query, str):
+            if running is not None:
+                running.show()
             self.writer.rowcount = None
             call = partial(call_as_user, partial(method, query, **options))
             return self._with_a_path(text, partial(self.with_new_tables, partial(with_one_version, call), text))
@@ -138,14 +165,19 @@ class Execution:
         lifted = lifted.edited(named_arguments(lifted, FUNCTIONS))
         query = lifted.edited(self._session.shown(lifted)).sql
         if (statements := self.writer.several(query, later=later)) is not None:
+            if running is not None:
+                running.leave()
             for statement in statements[:-1]:
                 self.run(self._native.execute, statement, {}, later=False)
                 self.writer.drop_rows()
             return self.run(method, statements[-1], options, later=later)
+        if running is not None:
+            running.show()
         query = self.writer.executed(query)
         sets = options.get("parameters", options.get("params")) if later is None else None
         if sets and self._prefilters.may_apply(LiftedText.of(query)):
-            return [self.run(self._native.execute, query, {"parameters": values}, later=False) for values in sets][-1]
+            execute = self._native.execute
+            return [self._run(execute, query, {"parameters": values}, None, later=False) for values in sets][-1]
         if changes_search(query):
             self._changes.is_usual = False
         if (transaction := self.writer.transaction(query)) is not None:
@@ -181,15 +213,13 @@ class Execution:
         """Run a SELECT without looking up names first.
 
         Returns:
-            DuckDB's result. None for other statements, and if DuckDB does not find a name. The caller then uses `run`.
-
-        Args:
-            method: DuckDB's `sql` or `execute`.
-            query: The statement.
-            options: Further arguments of the method.
+            DuckDB's result. None for other statements, and if DuckDB does not find a name. The caller then uses `run`,
+            with the same arguments.
         """
         usual = self._changes
         if not isinstance(query, str) or not (usual.is_private and usual.is_usual) or self.writer.in_transaction:
+            return None
+        if is_observed():
             return None
         if self._is_confined:
             check_locked_functions(query)
@@ -199,6 +229,13 @@ class Execution:
             self._catalog.refresh()  # a new Lance table may have the name of a native table
             if not self._foreign.is_select(query):
                 return None
+        with self.measured(query, options) as statement:
+            answer = self._answer_alone(method, query, options)
+            if answer is None:
+                statement.leave()
+            return answer
+
+    def _answer_alone(self, method: Method, query: str, options: Mapping[str, Any]) -> Any:
         self.writer.rowcount = None
         interrupts.check()
         uses = self._inherited.begun()

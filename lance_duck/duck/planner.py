@@ -14,6 +14,7 @@ statements that change tables.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -58,6 +59,7 @@ from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.head import FirstWords
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.lifted import LiftedText, lifted_numbers
+from lance_duck.duck.statement.masked import masked
 from lance_duck.duck.statement.nearest_clause import KNOWS_NEAREST
 from lance_duck.duck.statement.text import LONGEST_TREE, Statement
 from lance_duck.duck.statement.tokens import LONGEST
@@ -65,6 +67,7 @@ from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.tables.text_functions import MATCHES
 from lance_duck.duck.user_scope import call_as_user
 
+_LOG: Final = logging.getLogger(__name__)
 _CACHED: Final = 256
 
 _WITHOUT_ROWS: Final = "RESET VARIABLE __lance_setting"
@@ -406,6 +409,8 @@ class Planner:
         plan: str | None = None,
     ) -> Any:
         """Run a statement. The result of an EXPLAIN also shows how Lance tables are read."""
+        if _LOG.isEnabledFor(logging.DEBUG) and isinstance(sql, str):
+            _LOG.debug("DuckDB runs: %s", masked(sql))
 
         def run(text: Any) -> Any:
             return call_as_user(partial(method, text, **options), tables)

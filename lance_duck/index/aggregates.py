@@ -15,6 +15,7 @@ from lance_duck.index.query import Query
 from lance_duck.index.reuse import reuse_entry
 from lance_duck.index.search import ask
 from lance_duck.snapshot import Snapshot
+from lance_duck.telemetry.metrics import INDEX_USES
 
 
 @runtime_checkable
@@ -61,6 +62,7 @@ def count(snapshot: Snapshot, index: ColumnIndex, query: Query) -> int | None:
         if counted is None:
             return None
         total += counted
+    _note_use(index)
     return total
 
 
@@ -77,7 +79,13 @@ def extremes(snapshot: Snapshot, index: ColumnIndex) -> pa.Array | None:
         if pair is None:
             return None
         ends += pair
+    _note_use(index)
     return joined_arrays(ends, index.segments[0].type)
+
+
+def _note_use(index: ColumnIndex) -> None:
+    if index.kind is not None:
+        INDEX_USES.add(index.kind.name)
 
 
 def _counted(snapshot: Snapshot, segment: Segment, query: Query) -> int | None:

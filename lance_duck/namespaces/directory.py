@@ -35,6 +35,7 @@ from lance_duck.namespaces.listing import FOLDER, ListedNames, Listing, ListingC
 from lance_duck.namespaces.names import NAMESPACE, TABLE, Name, check_new, name_parts, object_id
 from lance_duck.store import join_uri
 from lance_duck.verbs.pending_changes import PreparedChange
+from lance_duck.verbs.versions.rename import rename_table
 from lance_duck.wire.paths import TABLE_SUFFIX
 
 if TYPE_CHECKING:
@@ -291,23 +292,38 @@ class DirectoryNamespace(Namespace):
         self._folders.remove(place, is_table=not self.is_declared_only(place))
 
     def rename_table(self, name: Name, new_name: Name) -> None:
-        """Rename a table by changing its row in `__manifest`. The folder does not change.
+        """Rename a table by changing its row in `__manifest`. The folder of a table in the root is renamed, too.
 
         Raises:
             NotFoundError: The table, or the namespace of the new name, does not exist.
             AlreadyExistsError: The new name is taken.
-            UnsupportedError: The table is in the root, so its folder determines its name.
+            UnsupportedError: The table is in the root, and its folder cannot be renamed, or it would enter or leave the
+                root.
         """
         old, new = name_parts(name), name_parts(new_name)
         check_new(new, TABLE)
-        if len(old) == 1 or len(new) == 1:
+        if len(old) == 1 and len(new) == 1:
+            self._rename_in_root(old[0], new[0])
+        elif len(old) == 1 or len(new) == 1:
             raise UnsupportedError(
-                "a table in the root namespace cannot be renamed",
+                "a table cannot move into or out of the root namespace",
                 where=object_id(old),
                 remedy="copy it with deep_clone, then drop it",
             )
+        else:
+            self._change(lambda draft: draft.rename_table(old, new))
 
-        self._change(lambda draft: draft.rename_table(old, new))
+    def _rename_in_root(self, name: str, new_name: str) -> None:
+        location = self.describe_table((name,)).location
+        if new_name in self._objects() or self._folders.is_listed(new_name):
+            raise AlreadyExistsError(TAKEN, where=new_name)
+        if location != join_uri(self.root, name + TABLE_SUFFIX):
+            self._change(lambda draft: draft.rename_table((name,), (new_name,)))
+            return
+        folder = new_name + TABLE_SUFFIX
+        rename_table(location, join_uri(self.root, folder), self._folders.options)
+        if name in self._objects():
+            self._change(lambda draft: draft.follow_folder(name, new_name, folder))
 
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
         """Return the locations of the tables directly in a namespace. Invalid rows are skipped with a warning."""

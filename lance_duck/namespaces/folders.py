@@ -37,11 +37,15 @@ class TableFolders:
         root: URI of the root.
         options: Settings of the root's store.
         is_listing: Whether unregistered folders `{name}.lance` are tables of the root.
+
+    Attributes:
+        root: URI of the root.
+        options: Settings of the root's store.
     """
 
     def __init__(self, root: str, options: dict[str, str], *, is_listing: bool) -> None:
         self.root = root
-        self._options = options
+        self.options = options
         self._is_listing = is_listing
 
     def names(self) -> list[str]:
@@ -116,14 +120,14 @@ class TableFolders:
 
     def place(self, folder: str, properties: Mapping[str, str] | None = None) -> TableDescription:
         """Return the location of the table in a folder."""
-        return TableDescription(join_uri(self.root, folder), self._options, properties or {})
+        return TableDescription(join_uri(self.root, folder), self.options, properties or {})
 
     def remove(self, place: TableDescription, *, is_table: bool) -> None:
         """Remove a table, or the files of a table that was declared but never written."""
         if is_table:
-            LanceDataset.drop(place.location, storage_options=self._options or None)
+            LanceDataset.drop(place.location, storage_options=self.options or None)
         else:
-            store = open_store(place.location, self._options or None)
+            store = open_store(place.location, self.options or None)
             store.delete([entry.path for entry in store.walk()])
 
     def abandon(self, place: TableDescription) -> None:
@@ -135,4 +139,4 @@ class TableFolders:
 
     def store(self, folder: str = "") -> Store:
         """Return the store of a folder, or of the root."""
-        return open_store(join_uri(self.root, folder) if folder else self.root, self._options or None)
+        return open_store(join_uri(self.root, folder) if folder else self.root, self.options or None)

@@ -161,7 +161,7 @@ class Listing:
             CorruptError: The table does not have the required columns.
         """
         table = self._open()
-        return ListedNames() if table is None else self._names(table, table.to_table())
+        return ListedNames() if table is None else self._names(table, table.scan().to_reader().read_all())
 
     def snapshot(self) -> Snapshot | None:
         """Return the newest version of the table, or None if it does not exist."""
@@ -226,7 +226,7 @@ class Listing:
             with suppress(RetryableError):
                 self._create(self._staged(SCHEMA.empty_table(), None), self._settings, {})
             table = dataset(self.uri, storage_options=self._options)
-        rows = table.to_table()
+        rows = table.scan().to_reader().read_all()
         change = edit(self._names(table, rows))
         if not change:
             return None
@@ -236,7 +236,7 @@ class Listing:
 
     def _change(self, edit: Callable[[ListedNames], ListingChange]) -> None:
         table = self._open()
-        rows = SCHEMA.empty_table() if table is None else table.to_table()
+        rows = SCHEMA.empty_table() if table is None else table.scan().to_reader().read_all()
         change = edit(ListedNames() if table is None else self._names(table, rows))
         if not change:
             return

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,14 +14,17 @@ import pyarrow.compute as pc
 from lance_duck.index.aggregates import count
 from lance_duck.index.aggregates import extremes as indexed_extremes
 from lance_duck.index.catalog import ColumnIndex, IndexCatalog, catalog
+from lance_duck.redact import shown
 from lance_duck.scan.costs import ANSWER_ROWS, ANSWER_SHARE
 from lance_duck.scan.filters import Filter, SqlFilter
 from lance_duck.scan.indexes.conjuncts import Conjunct, conjuncts_of
-from lance_duck.scan.indexes.lookup import IndexRows
+from lance_duck.scan.indexes.lookup import IndexRows, LookupOutcome
 from lance_duck.scan.indexes.plan import EVERY, IndexLeaf, IndexPlan, Open, is_open, plan_index
 from lance_duck.scan.indexes.selection import Choices
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.snapshot import Snapshot
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +71,18 @@ def routed(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes | None = Non
     estimates = index_routes.estimates if plan.fragments is snapshot.fragments else None
     rows = IndexRows(snapshot, plan.fragment_ids, estimates)
     choices = Choices(index_routes.parts, rows.each(index_routes.plans), rows.log)
+    if _LOG.isEnabledFor(logging.DEBUG):
+        _log_lookups(snapshot, rows.log)
     return replace(plan, choices=choices)
+
+
+def _log_lookups(snapshot: Snapshot, outcomes: Iterable[LookupOutcome]) -> None:
+    """Log the lookups of a plan, without the values that they search."""
+    for outcome in outcomes:
+        part = outcome.part
+        names = ", ".join(index.name for index in part.indexes) if isinstance(part, IndexLeaf) else "row names"
+        found = outcome.refused or f"{sum(rows or 0 for rows in outcome.rows.values())} rows"
+        _LOG.debug("%s version %d: %s: %s", shown(snapshot.uri), snapshot.version, names, found)
 
 
 def counted(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes) -> int | None:

@@ -22,6 +22,8 @@ from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate.tree import In, Not, Predicate
 from lance_duck.scan.statistics import count_reads
 from lance_duck.scan.table_scan import TableScan
+from lance_duck.telemetry.metrics import ROWS_RETURNED
+from lance_duck.telemetry.observing import observed
 from lance_duck.wire.fragment import Fragment
 
 if TYPE_CHECKING:
@@ -233,8 +235,14 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
     def to_table(self) -> pa.Table:
         """Read the result into memory."""
         if self._options.scan_stats_callback is not None:
-            return self.to_reader().read_all()
-        return self._table.table(self._plan, self._options) if self._search is None else self._search.table()
+            rows = self.to_reader().read_all()
+        elif self._search is None:
+            rows = self._table.table(self._plan, self._options)
+        else:
+            with observed("SEARCH", self._table.snapshot.uri):
+                rows = self._search.table()
+        ROWS_RETURNED.add(by=rows.num_rows)
+        return rows
 
     def to_pandas(self, **kwargs: Any) -> Any:
         """Read the result into a pandas DataFrame. Arguments are passed to `pyarrow.Table.to_pandas`."""

@@ -2,10 +2,11 @@
 
 | error | status | code of the Lance namespace specification |
 |---|---|---|
-| not found | 404 | 1 namespace, 4 table, 6 index, 8 tag, 11 version |
-| exists | 400 | 2 namespace, 5 table, 7 index, 9 tag |
+| not found | 404 | 1 namespace, 4 table, 6 index, 8 tag, 11 version, 22 branch |
+| exists | 400 | 2 namespace, 5 table, 7 index, 9 tag, 23 branch |
 | conflict | 409 | 14; clients repeat the request |
 | limit | 400 | 13; never 5xx, which clients repeat |
+| not allowed | 403 | 15 |
 | bad input | 400 | 12 column, 13, 20 schema |
 | store failed | 503 | 17 |
 | bug, damaged data | 500 | 18 |
@@ -13,7 +14,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 import duckdb
@@ -31,6 +35,7 @@ _BY_ERROR: Final[tuple[tuple[type[BaseException], int, int], ...]] = (
     (refusals.LimitError, 400, 13),
     (refusals.AbandonedError, 400, 13),
     (refusals.RequestError, 400, 13),
+    (errors.ConfinedError, 403, 15),
     (errors.IndexNotFoundError, 404, 6),
     (errors.NotFoundError, 404, 4),
     (errors.IndexExistsError, 400, 7),
@@ -56,6 +61,32 @@ _BY_ERROR: Final[tuple[tuple[type[BaseException], int, int], ...]] = (
 _LONGEST: Final = 4000
 
 
+class Subject(Enum):
+    """What an error is about, with the codes for "not found" and "exists"."""
+
+    NAMESPACE = (1, 2)
+    TABLE = (4, 5)
+    INDEX = (6, 7)
+    TAG = (8, 9)
+    VERSION = (11, 11)
+    BRANCH = (22, 23)
+
+
+@contextmanager
+def about(subject: Subject) -> Iterator[None]:
+    """Give errors that say that something is missing or exists the codes of a subject."""
+    missing, existing = subject.value
+    try:
+        yield
+    except (errors.NotFoundError, errors.AlreadyExistsError) as error:
+        vars(error)[_CODE] = missing if isinstance(error, errors.NotFoundError) else existing
+        raise
+
+
+_CODE: Final = "code_for_clients"
+"""Attribute of an error with its code."""
+
+
 @dataclass(frozen=True)
 class HttpProblem:
     """An error as a client sees it.
@@ -75,5 +106,5 @@ class HttpProblem:
         """Return the problem of an error. Unexpected errors show the id of the request, which the log has, too."""
         for kind, status, code in _BY_ERROR:
             if isinstance(error, kind):
-                return cls(status, code, shown(error)[:_LONGEST])
+                return cls(status, vars(error).get(_CODE, code), shown(error)[:_LONGEST])
         return cls(500, 18, f"internal error; the server's log has the details of request {request_id}")

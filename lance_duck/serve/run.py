@@ -8,7 +8,7 @@ import signal
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
@@ -19,9 +19,13 @@ from lance_duck.errors import InvalidInputError, NotFoundError, StoreError, Unsu
 from lance_duck.serve.gate.gate import Gate
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.http.answers import HttpAnswer, json_answer
-from lance_duck.serve.http.app import Probe, ServeApp
+from lance_duck.serve.http.app import Probe, ProblemAnswer, ServeApp, json_problem
 from lance_duck.serve.http.routes import HttpRoute, RouteTable
+from lance_duck.serve.problems import HttpProblem
 from lance_duck.serve.rest.routes import ROUTES
+from lance_duck.serve.web.html import accepts_html, problem_page
+from lance_duck.serve.web.routes import PAGES, STATEMENTS
+from lance_duck.telemetry import prometheus
 
 try:
     import uvicorn
@@ -33,7 +37,8 @@ if TYPE_CHECKING:
 else:
     mcp_server = lazy.modules(globals(), "lance_duck.serve.mcp", "server")
 
-_PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
+_IDLE: Final = 120
+"""Time that a connection may be unused, in seconds. Clients forget theirs earlier."""
 _DRAIN: Final = 30.0
 """Time that running requests have after a signal, in seconds."""
 _CLOSE: Final = 15
@@ -45,26 +50,23 @@ class Server:
 
     Args:
         settings: The settings.
-        routes: The paths that the server answers.
-        metrics: Returns the metrics of the process in Prometheus' text format, for /metrics.
+        routes: The paths that the server answers. Default: those of the REST namespace, of SQL and of the pages.
 
     Attributes:
         gate: Admits requests.
         app: The ASGI application.
     """
 
-    def __init__(
-        self,
-        settings: ServeSettings,
-        routes: Iterable[HttpRoute] = ROUTES,
-        metrics: Callable[[], str] | None = None,
-    ) -> None:
+    def __init__(self, settings: ServeSettings, routes: Iterable[HttpRoute] | None = None) -> None:
+        if routes is None:
+            routes = (*ROUTES, *STATEMENTS, *(PAGES if settings.web else ()))
         with ExitStack() as undone:
             self._socket = undone.enter_context(_listening(settings))
             self.gate = Gate(settings)
             undone.callback(self.gate.close)
             mounts = {"/mcp": mcp_server.McpApp(self.gate)} if settings.mcp else {}
-            self.app = ServeApp(self.gate, RouteTable(routes), _probes(self.gate, metrics), mounts)
+            probes = _probes(self.gate)
+            self.app = ServeApp(self.gate, RouteTable(routes), probes, mounts, _problem_answer(settings))
             self._uvicorn = _Uvicorn(_config(self.app, settings), self.gate)
             undone.pop_all()
         self._thread = threading.Thread(target=self._serve, name="lance-duck-server", daemon=True)
@@ -105,6 +107,7 @@ def _config(app: ServeApp, settings: ServeSettings) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         lifespan="on",
+        timeout_keep_alive=_IDLE,
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
         timeout_graceful_shutdown=int(_DRAIN) + _CLOSE,
@@ -174,16 +177,27 @@ class _Uvicorn(uvicorn.Server):
         self.should_exit = True
 
 
-def _probes(gate: Gate, metrics: Callable[[], str] | None) -> Mapping[str, Probe]:
+def _probes(gate: Gate) -> Mapping[str, Probe]:
     def is_ready() -> HttpAnswer:
         if gate.admission.is_closed:
             return json_answer({"status": "the server stops"}, status=503)
         return json_answer({"status": "ready"})
 
     probes: dict[str, Probe] = {"/live": lambda: json_answer({"status": "live"}), "/ready": is_ready}
-    if gate.settings.metrics and metrics is not None:
-        probes["/metrics"] = lambda: HttpAnswer(metrics().encode(), _PROMETHEUS)
+    if gate.settings.metrics:
+        probes["/metrics"] = lambda: HttpAnswer(prometheus.render().encode(), prometheus.CONTENT_TYPE)
     return probes
+
+
+def _problem_answer(settings: ServeSettings) -> ProblemAnswer:
+    """Return the function for answers of errors: pages for browsers, JSON for other clients."""
+
+    def answer(problem: HttpProblem, headers: Mapping[str, str], path: str) -> HttpAnswer:
+        if settings.web and accepts_html(headers):
+            return problem_page(settings, problem, path)
+        return json_problem(problem, headers, path)
+
+    return answer
 
 
 class JsonLines(logging.Formatter):

@@ -29,6 +29,7 @@ from lance_duck.errors import (
     WrongTypeError,
 )
 from lance_duck.redact import shown, shown_value, without_secrets
+from lance_duck.store.counted import CountedRequests
 
 MEMORY = MemoryStore()
 
@@ -185,8 +186,14 @@ def _takes(url: str, name: str) -> bool:
     return True
 
 
-def call(where: str, do: Callable[[], _T]) -> _T:
-    """Run an operation of the library, and translate its errors.
+def call(operation: str, where: str, do: Callable[[], _T], requests: int = 1) -> _T:
+    """Run an operation of the library, count its requests, and translate its errors.
+
+    Args:
+        operation: Name of the operation: see `CountedRequests`.
+        where: URI of the object or bucket.
+        do: Calls the library.
+        requests: Number of requests that the library sends. With 0, nothing is counted.
 
     Raises:
         ForkedError: The parent process used the library before the fork. The library's network threads do not exist in
@@ -202,6 +209,13 @@ def call(where: str, do: Callable[[], _T]) -> _T:
             where,
             remedy="start processes with spawn or forkserver, or fork before the first access",
         )
+    if not requests:
+        return _translated(where, do)
+    with CountedRequests(operation, where, requests):
+        return _translated(where, do)
+
+
+def _translated(where: str, do: Callable[[], _T]) -> _T:
     try:
         return do()
     except LanceDuckError:

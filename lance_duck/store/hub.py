@@ -29,6 +29,7 @@ from lance_duck import lazy
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, StoreError, UnsupportedError
 from lance_duck.redact import remember, shown
 from lance_duck.store.client import bucket_client, call, sorted_options
+from lance_duck.store.counted import CountedRequests
 
 if TYPE_CHECKING:
     from lance_duck import retry
@@ -118,7 +119,7 @@ class HubFolder:
         """
         client = bucket_client(self.tree, self.options)
         try:
-            answer = call(self.uri, lambda: bytes(obstore.get(client, "").bytes()))
+            answer = call("list", self.uri, lambda: bytes(obstore.get(client, "").bytes()))
         except NotFoundError:
             return None
         entries = self._entries(answer)
@@ -165,7 +166,7 @@ class HubFolder:
         passing = (URLError, HTTPException, ConnectionError, TimeoutError)
         try:
             policy = retry.RetryPolicy(RETRIES, _TIMEOUT, FIRST_WAIT, longest_wait=4.0)
-            page, links = policy.run(lambda _: _read(request), on=passing)
+            page, links = policy.run(lambda _: _read(request, self.uri), on=passing)
         except (OSError, HTTPException, ValueError) as error:
             raise StoreError("the Hub does not respond", where=self.uri, found=shown(str(error))) from None
         if len(page) > _LARGEST_PAGE:
@@ -188,13 +189,13 @@ class HubFolder:
         return page, target
 
 
-def _read(request: Any) -> tuple[bytes, Sequence[str]]:
+def _read(request: Any, where: str) -> tuple[bytes, Sequence[str]]:
     """Return a response and its `Link` headers. Raises StoreError for permanent failures."""
     from urllib.error import HTTPError
     from urllib.request import urlopen
 
     try:
-        with urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310
+        with CountedRequests("list", where), urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310
             return answer.read(_LARGEST_PAGE + 1), answer.headers.get_all("link", ())
     except HTTPError as error:
         error.close()  # otherwise it keeps the connection open

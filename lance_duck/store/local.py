@@ -14,6 +14,7 @@ from lance_duck.store.external import ExternalManifestStore
 from lance_duck.store.flush import unflushed
 from lance_duck.store.mapped import MappedFile, open_regular, translated
 from lance_duck.store.sink import Buffer, Sink
+from lance_duck.telemetry.metrics import BYTES_READ
 
 
 class LocalStore:
@@ -49,7 +50,9 @@ class LocalStore:
         """See `Store.get`."""
         place = self._place(path)
         with translated(place), open_regular(place) as file:
-            return file.read()
+            data = file.read()
+        BYTES_READ.add("disk", by=len(data))
+        return data
 
     def open(self, path: str, size: int | None = None) -> MappedFile:
         """See `Store.open`."""

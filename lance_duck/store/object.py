@@ -23,12 +23,15 @@ from lance_duck.errors import CorruptError, NotFoundError, StoreError, Unsupport
 from lance_duck.store.base import Entry, check_range, normal_path
 from lance_duck.store.client import call
 from lance_duck.store.costs import CALL_REQUESTS, COALESCED_GAP, PART_BYTES, PARTS_AT_ONCE, REQUESTS_AT_ONCE, TAIL_BYTES
+from lance_duck.store.counted import count_bytes
 from lance_duck.store.external import ExternalManifestStore
 from lance_duck.store.request import Bytes
 from lance_duck.store.sink import Buffer, Sink, copy_bytes
+from lance_duck.telemetry.metrics import BYTES_READ
 
 MOST_IN_ONE_DELETE = 1000
 LARGEST_COPY = 4 << 30
+_PAGE = 1000  # objects per request of a listing
 
 _EMPTY = np.empty(0, np.uint8)
 _EMPTY.setflags(write=False)
@@ -85,7 +88,7 @@ class ObjectFile:
         self.path = path
         self._client = client
         self._key = key
-        self.size = call(path, lambda: obstore.head(client, key)["size"]) if size is None else size
+        self.size = call("head", path, lambda: obstore.head(client, key)["size"]) if size is None else size
         self._tail: tuple[int, Bytes] = self.size, _EMPTY
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
@@ -98,6 +101,8 @@ class ObjectFile:
         start, tail = self._tail
         filled = [r for r in ranges if r[1] and r[0] < start]
         fetched = iter(self._fetch([r[0] for r in filled], [r[1] for r in filled]) if filled else ())
+        if len(filled) < len(ranges):
+            BYTES_READ.add("memory", by=sum(length for offset, length in ranges if offset >= start))
         pieces = [
             _EMPTY
             if not length
@@ -132,7 +137,9 @@ class ObjectFile:
             def fetch() -> list[Any]:
                 return list(obstore.get_ranges(self._client, self._key, starts=starts, lengths=lengths, coalesce=0))
 
-            return [np.frombuffer(data, np.uint8) for data in call(self.path, fetch)]
+            spans = [np.frombuffer(data, np.uint8) for data in call("get", self.path, fetch, len(starts))]
+            count_bytes("get", self.path, sum(map(len, spans)))
+            return spans
 
         calls = range(0, len(joined.starts), CALL_REQUESTS)
         if len(calls) == 1:
@@ -141,7 +148,7 @@ class ObjectFile:
             return [span for spans in pool.map(get, calls) for span in spans]
 
     def _check_size(self) -> None:
-        size = call(self.path, lambda: obstore.head(self._client, self._key)["size"])
+        size = call("head", self.path, lambda: obstore.head(self._client, self._key)["size"])
         if size < self.size:
             raise CorruptError("the file is truncated", where=self.path, expected=f"{self.size} bytes", found=size)
 
@@ -186,7 +193,10 @@ class ObjectStore:
     def get(self, path: str) -> bytes:
         """See `Store.get`."""
         key = self._key(path)
-        return call(self._where(path), lambda: bytes(obstore.get(self._client, key).bytes()))
+        where = self._where(path)
+        data = call("get", where, lambda: bytes(obstore.get(self._client, key).bytes()))
+        count_bytes("get", where, len(data))
+        return data
 
     def open(self, path: str, size: int | None = None) -> ObjectFile:
         """See `Store.open`."""
@@ -223,7 +233,7 @@ class ObjectStore:
         """See `Store.exists`."""
         key = self._key(path)
         try:
-            call(self._where(path), lambda: obstore.head(self._client, key))
+            call("head", self._where(path), lambda: obstore.head(self._client, key))
         except NotFoundError:
             return False
         return True
@@ -232,7 +242,7 @@ class ObjectStore:
         """See `Store.stamp`."""
         key = self._key(path)
         try:
-            metadata = call(self._where(path), lambda: obstore.head(self._client, key))
+            metadata = call("head", self._where(path), lambda: obstore.head(self._client, key))
         except NotFoundError:
             return None
         return f"{metadata['e_tag']} {metadata['last_modified']} {metadata['size']}"
@@ -241,7 +251,7 @@ class ObjectStore:
         """See `Store.folders`. A bucket's root exists even if it is empty."""
         if self._hub_folders is not None:
             return self._hub_folders()
-        listing = call(self.uri, lambda: obstore.list_with_delimiter(self._client, self._prefix or None))
+        listing = call("list", self.uri, lambda: obstore.list_with_delimiter(self._client, self._prefix or None))
         if self._prefix and not listing["common_prefixes"] and not listing["objects"]:
             return None
         return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in listing["common_prefixes"])
@@ -258,7 +268,8 @@ class ObjectStore:
     def put(self, path: str, data: Buffer, *, safe: bool = True) -> None:
         """See `Store.put`."""
         key = self._writable(path)
-        call(self._where(path), lambda: obstore.put(self._client, key, bytes(data)))
+        call("put", self._where(path), lambda: obstore.put(self._client, key, bytes(data)))
+        count_bytes("put", self._where(path), memoryview(data).nbytes)
 
     def put_if_absent(
         self, path: str, data: Buffer, beside: Mapping[str, Buffer] | None = None, *, late: bool = False
@@ -268,9 +279,11 @@ class ObjectStore:
         for other, content in (beside or {}).items():
             self.put(other, content)
         call(
+            "put",
             self._where(path),
             lambda: obstore.put(self._client, key, bytes(data), mode="create", use_multipart=False),
         )
+        count_bytes("put", self._where(path), memoryview(data).nbytes)
 
     def delete(self, paths: Iterable[str]) -> None:
         """See `Store.delete`."""
@@ -288,9 +301,9 @@ class ObjectStore:
     def copy(self, source: str, path: str) -> None:
         """See `Store.copy`. Copies within the service, unless the object is too large."""
         start, end = self._key(source), self._writable(path)
-        size = call(self._where(source), lambda: obstore.head(self._client, start)["size"])
+        size = call("head", self._where(source), lambda: obstore.head(self._client, start)["size"])
         if size <= LARGEST_COPY:
-            call(self._where(source), lambda: obstore.copy(self._client, start, end))
+            call("copy", self._where(source), lambda: obstore.copy(self._client, start, end))
             return
         copy_bytes(self.open(source, size), self.create(path))
 
@@ -299,16 +312,24 @@ class ObjectStore:
 
     def _delete(self, keys: list[str]) -> None:
         try:
-            call(self.uri, lambda: obstore.delete(self._client, keys))
+            call("delete", self.uri, lambda: obstore.delete(self._client, keys))
         except NotFoundError:  # some services fail at the first missing key
             if len(keys) > 1:
                 for key in keys:
                     self._delete([key])
 
     def _listed(self, key: str, where: str, after: str | None = None) -> Iterator[Any]:
-        pages = call(where, lambda: iter(obstore.list(self._client, key or None, offset=after, chunk_size=1000)))
-        while (page := call(where, lambda: next(pages, None))) is not None:
+        client = self._client
+        pages = call(
+            "list",
+            where,
+            lambda: iter(obstore.list(client, key or None, offset=after, chunk_size=_PAGE)),
+            requests=0,
+        )
+        requests = 1
+        while (page := call("list", where, lambda: next(pages, None), requests)) is not None:
             yield from page
+            requests = int(len(page) == _PAGE)
 
     def _writable(self, path: str) -> str:
         if not self.can_list:
@@ -341,19 +362,27 @@ class _ObjectSink(Sink):
 
     def __init__(self, client: Any, key: str, path: str) -> None:
         super().__init__(path)
+        self._size = 0
         self._upload = call(
-            path, lambda: obstore.open_writer(client, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE)
+            "put",
+            path,
+            lambda: obstore.open_writer(client, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE),
+            requests=0,
         )
 
     def _write(self, data: memoryview) -> None:
         for at in range(0, len(data), PART_BYTES):  # obstore would accept a large buffer without waiting for space
             piece = data[at : at + PART_BYTES]
-            call(self.path, lambda piece=piece: self._upload.write(piece))  # type: ignore[misc]
+            call("put", self.path, lambda piece=piece: self._upload.write(piece), requests=0)  # type: ignore[misc]
+        self._size += len(data)
 
     def _close(self) -> None:
-        call(self.path, self._upload.close)
+        """Finish the upload: a single request, or one request for each part, one to begin and one to end."""
+        parts = -(-self._size // PART_BYTES)
+        call("put", self.path, self._upload.close, 1 if parts <= 1 else parts + 2)
+        count_bytes("put", self.path, self._size)
 
     def _abort(self) -> None:
         """Let the service delete the uploaded parts. Otherwise, they would remain and incur costs."""
         with suppress(StoreError):  # obstore aborts an upload if its block raises an error, and closes it otherwise
-            call(self.path, lambda: self._upload.__exit__(StoreError, None, None))
+            call("put", self.path, lambda: self._upload.__exit__(StoreError, None, None), requests=0)

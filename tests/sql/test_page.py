@@ -325,7 +325,7 @@ def test_each_verb_of_a_statement_is_in_a_title_or_its_syntax() -> None:
         (("snippet",), _MARKS["snippet"][1]),
         (
             ("SET",),
-            [f"lance_{name}" for name in search_settings._DEFAULTS],
+            [f"lance_{name}" for name in search_settings.SearchSettings.__dataclass_fields__],
         ),
         (
             ("Settings of the lance extension",),

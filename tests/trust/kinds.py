@@ -212,6 +212,13 @@ TOPICS: Mapping[str, tuple[TrialKind, ...]] = {
             2,
             share=0.5,
         ),
+        TrialKind(
+            "requests",
+            "served:requested",
+            "A server gets damaged and random requests. No answer has a status above 499, and its tables stay valid.",
+            2,
+            share=0.5,
+        ),
         TrialKind("forks", "races:forked", "Child processes use tables after a fork.", 1, share=0.5),
         TrialKind("pickles", "races:pickled", "Another process uses pickled datasets and fragments.", 1, share=0.2),
     ),

@@ -50,7 +50,19 @@ COMMANDS = (
         "cleanup",
         "validate",
     ),
-    *("repair", "indices", "index", "drop-index", "optimize", "serve", "mcp", "doctor", "bench", "warm-up", "build-kernels"),
+    *(
+        "repair",
+        "indices",
+        "index",
+        "drop-index",
+        "optimize",
+        "serve",
+        "mcp",
+        "doctor",
+        "bench",
+        "warm-up",
+        "build-kernels",
+    ),
 )
 
 

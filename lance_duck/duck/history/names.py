@@ -8,9 +8,10 @@ from typing import Final
 PREFIX: Final = "lance_"
 CHANGES: Final = "table_changes"
 COMMITS: Final = "commits"
+METRICS: Final = "metrics"
 NAMES: Final = frozenset(
     {"versions", "tags", "branches", "fragments", "files", "info", CHANGES, COMMITS, "indexes", "indices", "config"}
-    | {"table_metadata", "schema_metadata", "column_metadata"}
+    | {METRICS, "table_metadata", "schema_metadata", "column_metadata"}
 )
 _WORDS: Final = "|".join(sorted(NAMES))
 _CALL: Final = re.compile(rf'(?:\b{PREFIX}|\.\s*"?)(?:{_WORDS})\b', re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Settings of a connection: `SET lance_nearest`, `lance_nprobes`, `lance_check_primary_key` and others.
+"""Settings of a connection: `SET lance_nearest`, `lance_check_primary_key`, `lance_slow_statement_ms` and others.
 
 Scripts for DuckDB's `lance` extension also run. The extension's settings `lance_knn_…` are aliases. INSTALL and LOAD of
 the extension do nothing.
@@ -6,6 +6,7 @@ the extension do nothing.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,8 @@ from lance_duck.errors import InvalidInputError, UnsupportedError
 
 _LONGEST: Final = 1000
 """Maximum length of a recognized INSTALL or LOAD with its comments, in characters."""
+SLOW: Final = "LANCE_DUCK_SLOW_STATEMENT_MS"
+"""Environment variable with the default of `lance_slow_statement_ms`."""
 _MODES: Final = ("auto", "exact", "off")
 _SET: Final = re.compile(
     r"\s*(?:set\s+(?:session\s+|local\s+|global\s+)?lance_(?P<set>\w+)\s*(?:=|\bto\b)\s*(?P<value>'[^']*'|[\w.+-]+)"
@@ -56,7 +59,7 @@ _READ_ALONE: Final = re.compile(rf"\s*select\s+{_CURRENT}\s*;?\s*", re.IGNORECAS
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Settings for implicit searches, which do not call a search function, and for changes.
+    """Settings for implicit searches, which do not call a search function, for changes, and for the log.
 
     Attributes:
         nearest: "auto" uses an index if one exists. "exact" compares all vectors that satisfy WHERE. With "off", DuckDB
@@ -67,6 +70,7 @@ class SearchSettings:
             more than k results are re-ranked.
         recall: Target recall if `nprobes`, `ef` and `refine_factor` are not set. Defaults to 0.95.
         check_primary_key: Whether changes reject rows with a primary key that the table already contains.
+        slow_statement_ms: Duration in milliseconds from which statements are logged. None logs no statement.
     """
 
     nearest: str = "auto"
@@ -75,6 +79,7 @@ class SearchSettings:
     refine_factor: int | None = None
     recall: float | None = None
     check_primary_key: bool = True
+    slow_statement_ms: float | None = field(default_factory=lambda: _duration(SLOW, os.environ.get(SLOW) or "off"))
 
     def changed(self, name: str, value: Any) -> SearchSettings:
         """Return a copy with one setting changed. The value None restores the default.
@@ -91,24 +96,21 @@ class SearchSettings:
             )
         if name in _ALIASES:
             return self.changed(_ALIASES[name], _of_alias(name, value))
-        if name not in _DEFAULTS:
-            names = [PREFIX + each for each in _DEFAULTS]
+        if name not in SearchSettings.__dataclass_fields__:
+            names = [PREFIX + each for each in SearchSettings.__dataclass_fields__]
             remedy = did_you_mean(PREFIX + name, names)
             raise InvalidInputError(f"no setting {PREFIX}{name}", expected=known_names(names), remedy=remedy)
         if value is None:
-            return replace(self, **{name: _DEFAULTS[name]})
+            return replace(self, **{name: getattr(SearchSettings(), name)})
         if name == "nearest":
             return replace(self, nearest=_mode(value))
         if name == "recall":
             return replace(self, recall=_share(value))
         if name == "check_primary_key":
             return replace(self, check_primary_key=_flag(name, value))
+        if name == "slow_statement_ms":
+            return replace(self, slow_statement_ms=_duration(PREFIX + name, value))
         return replace(self, **{name: _whole(name, value)})  # type: ignore[arg-type]  # a whole number
-
-
-_DEFAULTS: Final[Mapping[str, Any]] = {
-    name: getattr(SearchSettings(), name) for name in SearchSettings.__dataclass_fields__
-}
 
 
 @dataclass
@@ -218,6 +220,18 @@ def _share(value: Any) -> float:
     if not 0 < share <= 1 or isinstance(value, bool):
         raise InvalidInputError(f"{PREFIX}recall", expected="a number above 0, up to 1", found=repr(value))
     return share
+
+
+def _duration(where: str, value: Any) -> float | None:
+    if str(value).lower() == "off":
+        return None
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf") or isinstance(value, bool):
+        raise InvalidInputError(where, expected="milliseconds from 0, or 'off'", found=repr(value))
+    return number
 
 
 def _whole(name: str, value: Any) -> int:

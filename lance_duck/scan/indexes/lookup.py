@@ -22,6 +22,7 @@ from lance_duck.scan.projection import ROW_ID
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
 from lance_duck.store.costs import REQUESTS_AT_ONCE
+from lance_duck.telemetry.metrics import INDEX_USES
 
 
 @dataclass
@@ -141,7 +142,10 @@ class IndexRows:
         for index in leaf.indexes:
             rest = fragments - result.closed if result.closed else fragments
             pairs = [(segment, _common(rest, self._fragments_of(segment))) for segment in index.segments]
-            for bounds in self._segments([pair for pair in pairs if pair[1]], leaf, outcome):
+            pairs = [pair for pair in pairs if pair[1]]
+            if pairs:
+                INDEX_USES.add(pairs[0][0].kind.name)
+            for bounds in self._segments(pairs, leaf, outcome):
                 result = beside(result, bounds)
             if _within(fragments, result.closed):
                 break

@@ -48,6 +48,7 @@ class MultivectorSearch(PreparedSearch):
         vectors = queries[queries.any(axis=1)] if self.route.metric == "cosine" else queries
         if not len(vectors) or not self.k:
             return NOTHING
+        self.note_use()
         result = self._nearest(np.ascontiguousarray(vectors), log)
         return result if self.post is None else self.passing(self.post, result)
 

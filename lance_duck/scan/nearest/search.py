@@ -39,6 +39,7 @@ from lance_duck.scan.projection import ROW_ADDRESS, project
 from lance_duck.scan.read.execute import scan_batches
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.store.costs import REQUESTS_AT_ONCE
+from lance_duck.telemetry.metrics import INDEX_USES
 from lance_duck.wire.fragment import Fragment
 
 Work = Callable[[], Neighbours | None]
@@ -105,11 +106,17 @@ class PreparedSearch:
         vectors = self._askable(queries)
         if not len(vectors) or not self.k:
             return NOTHING
+        self.note_use()
         is_part = len(vectors) < len(queries)
         result = _NearestRun(self, queries[vectors] if is_part else queries, log).nearest()
         if is_part:
             result = replace(result, queries=vectors[result.queries])
         return result if self.post is None else self.passing(self.post, result)
+
+    def note_use(self) -> None:
+        """Count a use of the index, if there is one."""
+        if self.route.segments:
+            INDEX_USES.add(self.route.segments[0][0].kind.name)
 
     @cached_property
     def route(self) -> Route:

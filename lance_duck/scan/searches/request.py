@@ -19,6 +19,8 @@ from lance_duck.scan.sql.constants import asks_for_the_time
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.scan.text.query.tree import FullTextQuery
 from lance_duck.snapshot import Snapshot
+from lance_duck.telemetry.metrics import ROWS_RETURNED
+from lance_duck.telemetry.observing import observed
 
 if TYPE_CHECKING:
     from lance_duck.scan.text import request as text_request
@@ -69,7 +71,10 @@ def read_table(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
         arguments: Arguments of `ScanOptions`.
     """
     if _is_plain_search(arguments):
-        return _search_table(table, {"columns": None, "filter": None, **arguments})
+        with observed("SEARCH", table.snapshot.uri):
+            rows = _search_table(table, {"columns": None, "filter": None, **arguments})
+        ROWS_RETURNED.add(by=rows.num_rows)
+        return rows
     return LanceScanner(table, ScanOptions.of(arguments)).to_table()
 
 

@@ -47,6 +47,7 @@ from lance_duck.scan.text.query.words import Word, query_words
 from lance_duck.scan.text.ranking import Ranking, ranked
 from lance_duck.scan.text.route import TextRoute, text_route
 from lance_duck.scan.text.text_matcher import TextMatcher
+from lance_duck.telemetry.metrics import INDEX_USES
 from lance_duck.text.phrases import Target
 
 Leaf = MatchQuery | PrefixQuery | PhraseQuery | CombinedFieldsQuery
@@ -110,6 +111,7 @@ class TextSearch:
             log: List that receives one line per step, or None.
         """
         is_by_row = self.by_row and self.by_element
+        self._note_use()
         enough = most if self.post is None and isinstance(self.query, _OF_ONE_COLUMN) and not is_by_row else None
         if enough and is_checked(self.table, self.plan, enough):
             matches = self._best_passing(enough, [] if log is None else log)
@@ -130,7 +132,14 @@ class TextSearch:
 
         If documents are list elements, the score of a row is the score of its best element.
         """
+        self._note_use()
         return self._found(log, None if self.by_element else most).by_row
+
+    def _note_use(self) -> None:
+        """Count a use of each index that is searched."""
+        for route in self.routes.values():
+            if route.segments:
+                INDEX_USES.add(route.segments[0].kind.name)
 
     @cached_property
     def by_element(self) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lance_duck.serve.gate.refusals import BusyError
+from lance_duck.telemetry.metrics import QUEUED_STATEMENTS
 
 
 class Admission:
@@ -56,6 +57,7 @@ class Admission:
             raise BusyError("too many requests wait", found=self.waiting, remedy="try again later")
         end = time.monotonic() + self._max_wait
         self.waiting += 1
+        QUEUED_STATEMENTS.add()
         try:
             while self.running >= self._slots and not self._is_closed:
                 if not self._free.wait(end - time.monotonic()):
@@ -64,6 +66,7 @@ class Admission:
                     )
         finally:
             self.waiting -= 1
+            QUEUED_STATEMENTS.add(by=-1)
 
     def close(self) -> None:
         """Refuse new and waiting requests. Running ones go on."""

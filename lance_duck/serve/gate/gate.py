@@ -34,7 +34,9 @@ class Gate:
         options = dict(settings.storage_options or {}) or None
         self.namespace = DirectoryNamespace(settings.place, storage_options=options)
         config = {} if settings.memory is None else {"memory_limit": settings.memory}
-        self.connection = connect(settings.place, read_only=not settings.write, config=config, storage_options=options)
+        self.connection = connect(
+            settings.place, read_only=not settings.write, confined=True, config=config, storage_options=options
+        )
         self.admission = Admission(settings.max_statements, settings.max_waiting, settings.max_wait)
         self.uploads = Admission(settings.max_statements, settings.max_waiting, settings.max_wait)
         self.repeats = RememberedAnswers()

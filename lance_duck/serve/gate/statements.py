@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lance_duck.duck.statement.effects import Effect, StatementKind, effects
+from lance_duck.duck.changes.effects import Effect, EffectKind, effects
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import ForbiddenError, RequestError
 from lance_duck.serve.gate.tokens import Role
@@ -36,6 +36,7 @@ def run_statements(
     parameters: Sequence[Any] | Mapping[str, Any] | None = None,
     *,
     max_rows: int | None = None,
+    reads_only: bool = False,
 ) -> StatementRows:
     """Run SQL, and return the rows of its last statement. The caller bounds them with `call.limited`.
 
@@ -47,6 +48,7 @@ def run_statements(
         text: One statement, or several, separated by semicolons.
         parameters: Values of `?` or `$name` placeholders.
         max_rows: Maximum number of rows of a query. It then stops early.
+        reads_only: Whether to refuse changes, whatever the caller may do.
 
     Raises:
         ForbiddenError: A statement is not allowed for this caller.
@@ -61,22 +63,21 @@ def run_statements(
     if not kinds:
         raise RequestError("the SQL text has no statement")
     for each in kinds:
+        if reads_only and each.kind is not EffectKind.READ:
+            raise ForbiddenError("this request only reads", found=each.words, remedy="send the statement with POST")
         _check(call, each)
     cursor = call.cursor()
-    if len(kinds) == 1 and kinds[0].kind is StatementKind.READ:
-        relation = cursor.sql(text) if parameters is None else cursor.sql(text, params=parameters)
-        if relation is not None and max_rows is not None:
-            relation = relation.limit(max_rows)
-        reader = relation.to_arrow_reader(_ROWS_PER_BATCH) if relation is not None else _nothing()
-    else:
-        reader = cursor.execute(text, parameters).to_arrow_reader(_ROWS_PER_BATCH)
+    relation = cursor.sql(text) if parameters is None else cursor.sql(text, params=parameters)
+    if relation is not None and max_rows is not None and kinds[-1].kind is EffectKind.READ:
+        relation = relation.limit(max_rows)
+    reader = relation.to_arrow_reader(_ROWS_PER_BATCH) if relation is not None else _nothing()
     return StatementRows(reader.schema, _batches(reader))
 
 
 def _check(call: ServerCall, effect: Effect) -> None:
-    if effect.kind is StatementKind.READ:
+    if effect.kind is EffectKind.READ:
         return
-    if effect.kind is not StatementKind.CHANGE:
+    if effect.kind is not EffectKind.CHANGE:
         raise ForbiddenError("a server does not run this statement", found=effect.words)
     if not call.settings.write:
         raise ForbiddenError("the server only reads", found=effect.words, remedy="start it with --write")

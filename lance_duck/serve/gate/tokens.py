@@ -40,6 +40,10 @@ class Caller:
     role: Role
 
 
+NOBODY: Final = Caller("nobody", Role.READ)
+"""The caller of a page that needs no token, such as the login page."""
+
+
 @dataclass(frozen=True)
 class AccessToken:
     """A token that a server accepts.

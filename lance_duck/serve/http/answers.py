@@ -71,7 +71,7 @@ def arrow_answer(
 
 
 def _framed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], media_type: str) -> Generator[bytes]:
-    sink = _Sink()
+    sink = PieceSink()
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     opened = pa.ipc.new_file if media_type == FILE else pa.ipc.new_stream
     with opened(pa.PythonFile(sink, mode="w"), schema, options=options) as writer:
@@ -81,16 +81,18 @@ def _framed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], media_type: st
     yield sink.taken()
 
 
-class _Sink(io.RawIOBase):
+class PieceSink(io.RawIOBase):
     """A file that keeps what is written until it is taken."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
 
     def writable(self) -> bool:
+        """Return True."""
         return True
 
     def write(self, data: Any) -> int:
+        """Keep bytes, and return their number."""
         piece = bytes(data)
         self._pieces.append(piece)
         return len(piece)

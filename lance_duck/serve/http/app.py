@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.gate import Gate
-from lance_duck.serve.gate.tokens import Caller
+from lance_duck.serve.gate.tokens import NOBODY, Caller
 from lance_duck.serve.http.answers import JSON, HttpAnswer, StreamedAnswer
 from lance_duck.serve.http.body import Body, Message, Receive
 from lance_duck.serve.http.headers import check_origin, headers_of, parameters_of, timeout_of, token_of
@@ -28,9 +28,12 @@ from lance_duck.serve.http.mounts import MountedApp, Send, pass_on
 from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.http.routes import HttpRoute, RouteTable
 from lance_duck.serve.problems import HttpProblem
+from lance_duck.telemetry.metrics import HTTP_REQUEST_SECONDS
 
 Scope = Mapping[str, Any]
 Probe = Callable[[], HttpAnswer]
+ProblemAnswer = Callable[[HttpProblem, Mapping[str, str], str], HttpAnswer]
+"""Returns the answer of a problem, from the headers of a request and its path with the query."""
 
 _LOG: Final = logging.getLogger(__name__)
 _NEEDS_NO_TOKEN: Final = ("/live", "/ready")
@@ -44,6 +47,7 @@ class ServeApp:
         routes: The routes.
         probes: Answers of GET requests that need no slot, by path.
         mounts: Applications of other libraries, by path.
+        problem_answer: Makes the answer of an error.
     """
 
     def __init__(
@@ -52,8 +56,10 @@ class ServeApp:
         routes: RouteTable,
         probes: Mapping[str, Probe],
         mounts: Mapping[str, MountedApp] = MappingProxyType({}),
+        problem_answer: ProblemAnswer | None = None,
     ) -> None:
         self.gate = gate
+        self._problem_answer = problem_answer or json_problem
         self._routes = routes
         self._probes = probes
         self._mounts = mounts
@@ -92,11 +98,22 @@ class ServeApp:
             level = logging.ERROR if problem.status >= 500 else logging.DEBUG
             _LOG.log(level, "request %s failed", request_id, exc_info=error)
             if not sender.status:
-                body = json.dumps({"error": problem.text, "code": problem.code}).encode()
-                await sender.whole(HttpAnswer(body, JSON, problem.status))
+                query = scope["query_string"].decode("latin-1")
+                path = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
+                shown = replace(problem, text=self._public(problem))
+                await sender.whole(self._problem_answer(shown, headers, path))
         elapsed = time.monotonic() - began
         path = scope["raw_path"].decode("latin-1")
         _LOG.info("%s %s %s %.3f s %s", scope["method"], path, sender.status, elapsed, request_id)
+        HTTP_REQUEST_SECONDS.observe(elapsed, scope["method"][:10], sender.route, str(sender.status))
+
+    def _public(self, problem: HttpProblem) -> str:
+        """Return the text of a problem. Locations are left out of server errors, and if the server hides them."""
+        settings = self.gate.settings
+        if settings.locations and problem.status < 500:
+            return problem.text
+        root = settings.place.rstrip("/")
+        return problem.text.replace(f"{root}/", "").replace(root, "the root") if root else problem.text
 
     async def _answer(self, scope: Scope, headers: Mapping[str, str], receive: Receive, sender: _Sender) -> None:
         settings = self.gate.settings
@@ -106,7 +123,8 @@ class ServeApp:
             await sender.whole(probe())
             return
         check_origin(headers, settings)
-        caller = self.gate.caller(token_of(headers))
+        is_open = not probe and self._routes.is_open(scope["method"], path)
+        caller = NOBODY if is_open else self.gate.caller(token_of(headers))
         if probe:
             await sender.whole(probe())
             return
@@ -116,6 +134,7 @@ class ServeApp:
             await pass_on(mounted, {**scope}, await body.read(), body, sender.forward)
             return
         route, names = self._routes.find(scope["method"], path)
+        sender.route = route.path
         if route.is_change:
             self.gate.check_may_change(caller)
         body = Body(receive, settings.max_body if route.takes_upload else settings.max_json, settings.timeout)
@@ -142,6 +161,11 @@ class ServeApp:
         finally:
             watcher.cancel()
             await loop.run_in_executor(self._threads, produced.close)
+
+
+def json_problem(problem: HttpProblem, headers: Mapping[str, str], path: str) -> HttpAnswer:
+    """Return a problem as JSON, as clients of the REST namespace expect it."""
+    return HttpAnswer(json.dumps({"error": problem.text, "code": problem.code}).encode(), JSON, problem.status)
 
 
 async def _stop_when_gone(body: Body, exchange: _Exchange) -> None:
@@ -202,17 +226,18 @@ class _Exchange:
         request_id = self._request.headers.get("x-request-id")
         if not self._route.is_change or not request_id:
             return None
-        parameters = repr(sorted(self._request.parameters.items()))
+        parameters = repr(sorted(self._request.pairs))
         return self._caller.name, request_id, self._request.path.rstrip("/"), parameters
 
 
 class _Sender:
-    """Sends an answer. `status` is 0 before its first byte."""
+    """Sends an answer. `status` is 0 before its first byte. `route` is the path of the route, for metrics."""
 
     def __init__(self, send: Send, request_id: str, seconds: float) -> None:
         self._send = send
         self._request_id = request_id
         self._seconds = seconds
+        self.route = ""
         self.status = 0
 
     async def whole(self, answer: HttpAnswer) -> None:

@@ -20,15 +20,15 @@ def headers_of(scope: Mapping[str, Any]) -> dict[str, str]:
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
-def parameters_of(scope: Mapping[str, Any]) -> dict[str, str]:
-    """Return the fields of the query string. The last one of equal names counts.
+def parameters_of(scope: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the fields of the query string as pairs. A name may occur several times.
 
     Raises:
         RequestError: The query string has too many fields, or is not UTF-8.
     """
     try:
         text = scope["query_string"].decode("ascii")
-        return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=1000))
+        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=1000)
     except (ValueError, UnicodeError):
         raise RequestError("malformed query string", expected="percent-encoded UTF-8 fields") from None
 

@@ -28,6 +28,7 @@ class HttpRoute:
         handler: Called in a worker thread.
         is_change: Whether the handler changes tables.
         takes_upload: Whether the handler reads the body itself, as a stream.
+        is_open: Whether callers without a token may use it.
     """
 
     method: str
@@ -35,6 +36,7 @@ class HttpRoute:
     handler: Handler
     is_change: bool = False
     takes_upload: bool = False
+    is_open: bool = False
 
 
 class RouteTable:
@@ -62,6 +64,13 @@ class RouteTable:
                 named = zip(_parts(route.path), parts, strict=True)
                 return route, {name[1:-1]: unquote(part) for name, part in named if name.startswith("{")}
         raise NotFoundError("unknown path", where=path)
+
+    def is_open(self, method: str, path: str) -> bool:
+        """Return whether callers without a token may use an encoded path."""
+        try:
+            return self.find(method, path)[0].is_open
+        except (NotFoundError, RequestError):
+            return False
 
 
 def _parts(path: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ class CutCounts(BaseModel):
     columns: int = 0
 
 
-class ShownColumn(BaseModel):
+class ToolColumn(BaseModel):
     """A column of an answer."""
 
     name: str
@@ -26,13 +26,13 @@ class ShownColumn(BaseModel):
 class ShownRows(BaseModel):
     """Rows of a table or query. `truncated` means that there are more rows. `cut` counts shortened values."""
 
-    columns: list[ShownColumn]
+    columns: list[ToolColumn]
     rows: list[list[Any]]
     truncated: bool
     cut: CutCounts | None = None
 
 
-class ListedTable(BaseModel):
+class ToolTable(BaseModel):
     """A table of the server. `problem` says why it cannot be opened."""
 
     name: str
@@ -45,7 +45,7 @@ class ListedTable(BaseModel):
 class ListedTables(BaseModel):
     """The tables of the server."""
 
-    tables: list[ListedTable]
+    tables: list[ToolTable]
     left_out: int = 0
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.statement.effects import effects
+from lance_duck.duck.changes.effects import effects
 from lance_duck.duck.statement.identifiers import literal, quoted
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.serve.gate.call import ServerCall

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lance_duck.serve.gate.call import ServerCall
-from lance_duck.serve.mcp.answers import CutCounts, ShownColumn, ShownRows
+from lance_duck.serve.mcp.answers import CutCounts, ShownRows, ToolColumn
 from lance_duck.serve.mcp.texts import (
     LONGEST_ANSWER,
     LONGEST_CELL,
@@ -35,7 +35,7 @@ def shown_rows(schema: pa.Schema, batches: Iterable[pa.RecordBatch], max_rows: i
         max_rows: Maximum number of rows.
     """
     cuts = CutCounts()
-    names = (ShownColumn(name=field.name[:LONGEST_NAME], type=shown_type(field.type)) for field in schema)
+    names = (ToolColumn(name=field.name[:LONGEST_NAME], type=shown_type(field.type)) for field in schema)
     columns, cuts.columns = first_fitting(names, _LONGEST_NAMES, lambda column: json_size(column.model_dump()))
     budget = LONGEST_ANSWER - _SPARE - json_size([column.model_dump() for column in columns])
     limit = min(LONGEST_CELL, budget // (2 * max(len(columns), 1)))

@@ -19,11 +19,11 @@ from lance_duck.serve.mcp.answers import (
     DescribedColumn,
     DescribedIndex,
     DescribedTable,
-    ListedTable,
     ListedTables,
     ListedVersion,
     ListedVersions,
     ShownRows,
+    ToolTable,
 )
 from lance_duck.serve.mcp.names import TableArgument, open_named, shown_name, table_names, without_root
 from lance_duck.serve.mcp.rows import limited_rows, shown_rows, shown_type
@@ -157,10 +157,10 @@ def versions(
     return ListedVersions(versions=shown_versions, left_out=left_out + max(0, len(numbers) - limit))
 
 
-def _listed(call: ServerCall, name: tuple[str, ...]) -> ListedTable:
+def _listed(call: ServerCall, name: tuple[str, ...]) -> ToolTable:
     try:
         dataset = call.open(name)
-        return ListedTable(
+        return ToolTable(
             name=shown_name(name),
             rows=dataset.count_rows(),
             columns=len(dataset.schema.names),
@@ -168,7 +168,7 @@ def _listed(call: ServerCall, name: tuple[str, ...]) -> ListedTable:
         )
     except LanceDuckError as error:
         call.check()
-        return ListedTable(name=shown_name(name), problem=cut_text(without_root(shown(error), call.namespace), 200))
+        return ToolTable(name=shown_name(name), problem=cut_text(without_root(shown(error), call.namespace), 200))
 
 
 def _nulls(call: ServerCall, dataset: LanceDataset, field: pa.Field) -> int | None:

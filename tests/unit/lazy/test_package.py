@@ -65,26 +65,13 @@ def test_importing_the_package_loads_only_the_lazy_module() -> None:
 READ = frozenset(
     {
         *("dataset", "arguments", "arrow", "cache", "checksums", "encoding", "errors", "file", "forks"),
-        *(
-            "interrupts",
-            "kernels",
-            "lazy",
-            "markup",
-            "optimize",
-            "redact",
-            "rows",
-            "scan",
-            "snapshot",
-            "store",
-            "verbs",
-            "wire",
-        ),
-        "write",
+        *("interrupts", "kernels", "lazy", "markup", "optimize", "redact", "rows", "scan", "snapshot", "store"),
+        *("telemetry", "verbs", "wire", "write"),
     }
 )
 """Rooms that a first read loads."""
 FILTER = READ | {"index", "text"}
-SQL = FILTER | {"commit", "duck", "maintenance", "namespaces", "retry", "write_dataset"}
+SQL = FILTER | {"commit", "duck", "groups", "maintenance", "namespaces", "retry", "version", "write_dataset"}
 NEVER = frozenset(
     {"tenacity", "polars", "pyspark", "matplotlib", "typer", "rich", "torch", "jax", "asyncio", "urllib3"}
 )

@@ -97,7 +97,7 @@ def test_missing_and_existing_names_are_reported(namespace: ld.DirectoryNamespac
     namespace.create_namespace("a", exist_ok=True)
     with pytest.raises(ReferencedError, match=r"not empty.*a\$t"):
         namespace.drop_namespace("a")
-    with pytest.raises(UnsupportedError, match="in the root namespace cannot be renamed"):
+    with pytest.raises(UnsupportedError, match="cannot move into or out of the root"):
         namespace.rename_table("a$t", "t")
     assert namespace.table_exists("a$t")
     assert not namespace.table_exists("a$u")
@@ -162,6 +162,19 @@ def test_a_renamed_table_keeps_its_folder(namespace: ld.DirectoryNamespace) -> N
     namespace.rename_table("a$t", "b$u")
     assert namespace.describe_table("b$u").location == before.uri
     assert namespace.list_tables("a") == []
+
+
+@pytest.mark.parametrize("has_row", [False, True])
+def test_a_table_of_the_root_is_renamed_with_its_folder(tmp_path: Path, *, has_row: bool) -> None:
+    namespace = ld.DirectoryNamespace(str(tmp_path), manifest_enabled=has_row or None)
+    namespace.create_table("t", {"x": [1]})
+    namespace.create_table("taken", {"x": [2]})
+    with pytest.raises(AlreadyExistsError):
+        namespace.rename_table("t", "taken")
+    namespace.rename_table("t", "u")
+    assert namespace.list_tables() == ["taken", "u"]
+    assert namespace.open_table("u").uri == str(tmp_path / "u.lance")
+    assert namespace.open_table("u").to_table().to_pydict() == {"x": [1]}
 
 
 def test_concurrent_writers_lose_no_name(tmp_path: Path) -> None:

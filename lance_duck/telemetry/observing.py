@@ -1,0 +1,103 @@
+"""Passes statements, searches and commits to an observer, if one is connected. Without one, they cost two calls."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from time import perf_counter
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Protocol
+
+from lance_duck.redact import shown
+
+_NOTHING: Final[AbstractContextManager[None]] = nullcontext()
+
+
+class Work(NamedTuple):
+    """A statement, search or commit that an observer sees.
+
+    Attributes:
+        operation: Name of the operation, such as "SELECT".
+        collection: Name of the table, or "" if it is unknown.
+        namespace: Folder of the table without secrets, or "".
+        text: Text of the statement without values, or "".
+    """
+
+    operation: str
+    collection: str = ""
+    namespace: str = ""
+    text: str = ""
+
+
+class Observer(Protocol):
+    """What sees each statement, search and commit."""
+
+    def begin(self, work: Work) -> Any:
+        """Return a mark that `end` gets. Never raises."""
+
+    def end(self, work: Work, mark: Any, error: BaseException | None, seconds: float) -> None:
+        """See the end of an operation, on the same thread. Never raises."""
+
+
+_observer: Observer | None = None
+_with_text = False
+
+
+def connect(observer: Observer | None, *, with_text: bool = False) -> None:
+    """Connect an observer in place of the current one. None disconnects it.
+
+    Args:
+        observer: The observer.
+        with_text: Whether it gets the texts of statements.
+    """
+    global _observer, _with_text
+    _observer, _with_text = observer, with_text
+
+
+def wants_text() -> bool:
+    """Return whether the observer gets the texts of statements."""
+    return _with_text
+
+
+def is_observed() -> bool:
+    """Return whether an observer is connected."""
+    return _observer is not None
+
+
+def observed(operation: str, uri: str = "") -> AbstractContextManager[None]:
+    """Return a context for a search or a commit.
+
+    Args:
+        operation: See `Work`.
+        uri: URI of the table.
+    """
+    return _NOTHING if _observer is None else Observed(_observer, Work(operation, *_named(uri)))
+
+
+def statement(work: Work) -> AbstractContextManager[None]:
+    """Return a context for a statement. Call it only if an observer is connected."""
+    return _NOTHING if _observer is None else Observed(_observer, work)
+
+
+class Observed:
+    """The context of one operation."""
+
+    def __init__(self, observer: Observer, work: Work) -> None:
+        self._observer = observer
+        self._work = work
+        self._mark: Any = None
+        self._begin = 0.0
+
+    def __enter__(self) -> None:
+        self._mark = self._observer.begin(self._work)
+        self._begin = perf_counter()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._observer.end(self._work, self._mark, error, perf_counter() - self._begin)
+
+
+def _named(uri: str) -> tuple[str, str]:
+    """Return the name of a table and its folder."""
+    folder, _, name = shown(uri).rstrip("/").rpartition("/")
+    return name.removesuffix(".lance"), folder
