@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.faults import Faults, fail_from
 
 import lance_duck as ld
 from lance_duck.serve.gate.settings import ServeSettings
@@ -206,3 +208,22 @@ def test_a_client_that_goes_away_leaves_nothing(start: Callable[..., Server], tm
     assert uploads.drained(30)
     assert place.files() == place.before
     assert ld.dataset(tmp_path / "t.lance").version == 1
+
+
+@pytest.mark.parametrize("verb", ["t/insert", "new/create"])
+def test_a_full_disk_under_an_upload_is_told_and_changes_nothing(tmp_path: Path, verb: str) -> None:
+    with Server(ServeSettings(str(tmp_path), port=0, write=True)) as server:
+        place = Place(tmp_path, server)
+        with Faults() as seen:
+            assert place.send("other/create", PLAIN) == 200
+        statuses = []
+        for at in range(0, len(seen.steps), 3):
+            with Faults(fail_from(at, errno.ENOSPC)):
+                statuses.append(place.send(verb, PLAIN))
+            table = ld.dataset(tmp_path / "t.lance")
+            assert table.count_rows() == 3 * table.version
+            if statuses[-1] == 200:
+                break
+        assert statuses[0] == 503
+        assert {*statuses} <= {200, 503}
+        assert place.send("t/insert", PLAIN) == 200
