@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from lance_duck.maintenance.cleanup_plan import CleanupCandidateFile
     from lance_duck.namespaces import DirectoryNamespace, Namespace, RestNamespace, TableDescription, connect_namespace
     from lance_duck.namespaces.folder_transaction import FolderTransaction, transaction
+    from lance_duck.otel import instrument
     from lance_duck.precompile import KernelBuild, WarmUp, build_kernels, warm_up
     from lance_duck.query.marks import highlight, snippet
     from lance_duck.recall import RecallReport, recall_report
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from lance_duck.schema import json_to_schema, schema_to_json
     from lance_duck.store import ExternalManifestStore, register_manifest_store
     from lance_duck.telemetry.metrics import metrics
-    from lance_duck.telemetry.otel import instrument
     from lance_duck.text.analyser import tokenize
     from lance_duck.text.tokens import FtsToken
     from lance_duck.verbs.columns.udf import BatchUDF, batch_udf
@@ -110,7 +110,7 @@ lazy.package(
         "store": ("ExternalManifestStore", "register_manifest_store"),
         "query.marks": ("highlight", "snippet"),
         "telemetry.metrics": ("metrics",),
-        "telemetry.otel": ("instrument",),
+        "otel": ("instrument",),
         "text.analyser": ("tokenize",),
         "text.tokens": ("FtsToken",),
         "verbs.columns.udf": ("BatchUDF", "batch_udf"),

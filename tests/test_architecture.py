@@ -46,7 +46,7 @@ HOMES: dict[str, set[str]] = {
     "harlequin": {"harlequin"},
     "harlequin_duckdb": {"harlequin"},
     "jinja2": {"serve"},
-    "opentelemetry": {"telemetry"},
+    "opentelemetry": {"otel"},
     "typer": set(),
     "rich": {"cli"},
     "prompt_toolkit": {"cli"},

@@ -162,7 +162,7 @@ USE memory;
 FROM t;
 --! CatalogException: … Did you mean
 
---= transactions are of one table whatever others are called
+--= a transaction changes tables of one database
 
 BEGIN;
 INSERT INTO one.t VALUES (7, 'x');
@@ -172,7 +172,7 @@ SELECT (SELECT list(id ORDER BY id) FROM one.t), (SELECT list(id) FROM t), (SELE
 UPDATE one.main.t SET id = 8 WHERE id = 7;
 --> 1
 INSERT INTO two.t VALUES (7, 'x');
---! UnsupportedError: … one Lance table
+--! UnsupportedError: … tables of one folder
 ROLLBACK;
 BEGIN; INSERT INTO two.t VALUES (7, 'x'); DELETE FROM two.t WHERE id = 3; COMMIT;
 SELECT (SELECT list(id ORDER BY id) FROM one.t), (SELECT list(id) FROM two.t);

@@ -197,7 +197,7 @@ SELECT s FROM t WHERE id = 7 ORDER BY s;
 SELECT count(*) FROM t WHERE id BETWEEN 5 AND 25;
 --> 11
 
---= a transaction changes one table
+--= a transaction changes tables of one folder
 
 CREATE TABLE memory.own (a INT);
 BEGIN; DELETE FROM trips WHERE id = 1;

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from lance_duck import lazy
+from lance_duck.arguments import checked_call
 from lance_duck.errors import UnsupportedError
 from lance_duck.forks import Lock
 from lance_duck.telemetry import observing
@@ -52,6 +53,7 @@ class _Providers:
 _PROVIDERS: Final = _Providers()
 
 
+@checked_call
 def instrument(
     tracer_provider: trace.TracerProvider | None = None,
     meter_provider: metrics.MeterProvider | None = None,
