@@ -354,6 +354,8 @@ def test_statements_equal_those_of_duckdb_under_each_setting(
 def test_default_settings_take_every_execution_route(both: tuple[Any, Any], eager: dict[str, int]) -> None:
     assert list(differences(*both, STATEMENTS, _by_execute)) == []
     assert len(eager) == 5
+    joined = eager.pop("semi_join_pushdown")
+    assert joined > (5 if SPEAKS_SOURCE else 0)  # on DuckDB 1, only keys in the current database are read first
     assert min(eager.values()) > 5
 
 
