@@ -237,3 +237,18 @@ def test_an_error_of_sql_is_a_bad_request(numbers: Server) -> None:
     status, _, body = post(numbers, "SELECT y FROM t")
     assert status == 400
     assert '"y"' in json.loads(body)["error"]
+
+
+def test_json_that_a_client_calls_a_form_is_read_as_json(start: Callable[..., Server], tmp_path: Path) -> None:
+    server = start(tmp_path)
+    body = b' {"query": "SELECT ? AS x", "parameters": [7]}'
+    url = f"{server.url}/sql"
+    status, _, rows = send(url, body, Content_Type="application/x-www-form-urlencoded", Accept="text/csv")
+    assert (status, rows.split()) == (200, [b"x", b"7"])
+
+
+def test_an_unknown_field_of_the_body_is_refused(start: Callable[..., Server], tmp_path: Path) -> None:
+    body = json.dumps({"query": "SELECT 1", "limit": 1}).encode()
+    status, _, body = send(f"{start(tmp_path).url}/sql", body, Content_Type="application/json")
+    assert status == 400
+    assert b"unknown field 'limit'" in body

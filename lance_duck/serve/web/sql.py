@@ -22,6 +22,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
+from lance_duck.arguments import refuse_unknown
 from lance_duck.errors import LanceDuckError
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import RequestError
@@ -39,6 +40,7 @@ from lance_duck.serve.web.values import json_values
 MOST_ROWS: Final = 1000
 """Maximum number of rows in JSON and on the page."""
 
+_FIELDS: Final = ("query", "parameters", "format", "action")
 _FORM: Final = "application/x-www-form-urlencoded"
 _LISTED: Final = 200
 _EXPLAIN: Final = re.compile(r"\s*explain\b", re.IGNORECASE)
@@ -67,12 +69,14 @@ class StatementRequest:
         """Read the fields. Raises RequestError."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         is_get = request.method == "GET"
+        is_form = kind == _FORM and not request.body.lstrip().startswith(b"{")  # curl -d calls all bodies forms
         fields: Mapping[str, Any]
-        if is_get or kind == _FORM:
+        if is_get or is_form:
             fields = request.parameters if is_get else request.form()
             parameters = _json_field(fields.get("parameters"))
         else:
             fields = request.json()
+            refuse_unknown(fields, _FIELDS, "body", "field")
             parameters = fields.get("parameters")
         query, format_ = fields.get("query", ""), fields.get("format")
         if not isinstance(query, str) or not isinstance(format_, str | None):
