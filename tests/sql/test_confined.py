@@ -197,7 +197,7 @@ SAMPLE = (
 def test_statements_inside_give_the_same_rows_as_on_other_connections(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number, cases in enumerate(islice(runs_of(file), 15)):
+    for number, cases in enumerate(islice(runs_of(file), 6)):
         folder = tmp_path / str(number)
         folder.mkdir()
         monkeypatch.chdir(folder)

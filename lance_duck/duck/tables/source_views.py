@@ -15,7 +15,7 @@ from lance_duck.forks import RLock
 
 _DATABASE: Final = "__lance_source_"
 _VIEW: Final = "t"
-_KEPT: Final = 256
+_KEPT: Final = 64
 _UNREAD: Final = literal("a Lance table is read by a thread without Python")
 
 
