@@ -60,7 +60,7 @@ def instrument(
     *,
     query_text: bool = False,
 ) -> None:
-    """Show what this process does through OpenTelemetry.
+    """Send spans and metrics of this process to OpenTelemetry.
 
     Each SQL statement, search and commit becomes a span and a value of the histogram `db.client.operation.duration`.
     All metrics of `lance_duck.metrics` become observable instruments. Calls after the first one do not double anything:
@@ -163,7 +163,7 @@ def _register(meter: metrics.Meter, instrument: Instrument) -> None:
 def _values(
     samples: Callable[[], Sequence[Metric]], name: str | None = None
 ) -> Callable[[metrics.CallbackOptions], Iterable[metrics.Observation]]:
-    """Return a callback with the values of a metric, or with those of one name."""
+    """Return a callback with the values of a metric, or only of one name."""
 
     def observe(_: metrics.CallbackOptions) -> Iterable[metrics.Observation]:
         return [metrics.Observation(each.value, each.labels) for each in samples() if name in (None, each.name)]
