@@ -200,6 +200,32 @@ def test_an_error_after_the_first_byte_cuts_the_answer(tmp_path: Path) -> None:
         post(server)
 
 
+def test_a_client_of_http_1_0_gets_a_whole_answer_or_an_error(tmp_path: Path) -> None:
+    def count(call: ServerCall, request: HttpRequest) -> StreamedAnswer:
+        def pieces() -> Generator[bytes]:
+            yield b"[1, "
+            if request.json():
+                raise RequestError("no more rows")
+            while "large" in request.parameters:
+                yield b"1, "
+            yield b"2]"
+
+        return StreamedAnswer(pieces(), "application/json")
+
+    def send(body: bytes, path: bytes = b"/x") -> bytes:
+        head = b"POST %b HTTP/1.0\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (path, len(body))
+        with open_socket(server, head + body) as connection, connection.makefile("rb") as answer:
+            return answer.read()
+
+    with serving(tmp_path, count, max_bytes=100) as server:
+        whole = send(b"")
+        assert b" 200 OK" in whole
+        assert b"content-length: 6\r\n" in whole
+        assert whole.endswith(b"\r\n\r\n[1, 2]")
+        assert b" 400 Bad Request" in send(b'{"fail": true}')
+        assert b"the answer is too large" in send(b"", b"/x?large")
+
+
 def test_an_error_before_the_first_byte_has_its_status(tmp_path: Path) -> None:
     def fail(call: ServerCall, request: HttpRequest) -> StreamedAnswer:
         def pieces() -> Generator[bytes]:

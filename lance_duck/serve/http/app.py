@@ -1,7 +1,7 @@
 """The ASGI application: a request passes the gate, a handler answers it in a worker thread, and the answer is sent.
 
 An error before the first byte has its own status. After it, the connection is closed without the end of the body, so
-that no client takes a cut answer for a whole one.
+that no client takes a cut answer for a whole one. HTTP/1.0 has no end of a body, so its answers are not streamed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, closing
 from dataclasses import replace
@@ -20,6 +20,7 @@ from uuid import uuid4
 
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.gate import Gate
+from lance_duck.serve.gate.refusals import LimitError
 from lance_duck.serve.gate.tokens import NOBODY, Caller
 from lance_duck.serve.http.answers import JSON, HttpAnswer, StreamedAnswer
 from lance_duck.serve.http.body import Body, Message, Receive
@@ -147,7 +148,8 @@ class ServeApp:
             b"" if route.takes_upload else await body.read(),
             body.next_piece if route.takes_upload else None,
         )
-        await self._run(_Exchange(self.gate, caller, route, request), body, sender)
+        is_streamed = scope["http_version"] != "1.0"
+        await self._run(_Exchange(self.gate, caller, route, request, is_streamed=is_streamed), body, sender)
 
     async def _run(self, exchange: _Exchange, body: Body, sender: _Sender) -> None:
         """Send what an exchange produces. If the client goes away, the exchange is stopped."""
@@ -176,11 +178,14 @@ async def _stop_when_gone(body: Body, exchange: _Exchange) -> None:
 class _Exchange:
     """One request on its way through the gate and its handler."""
 
-    def __init__(self, gate: Gate, caller: Caller, route: HttpRoute, request: HttpRequest) -> None:
+    def __init__(
+        self, gate: Gate, caller: Caller, route: HttpRoute, request: HttpRequest, *, is_streamed: bool
+    ) -> None:
         self._gate = gate
         self._caller = caller
         self._route = route
         self._request = request
+        self._is_streamed = is_streamed
         self._call: ServerCall | None = None
         self._is_stopped = False
 
@@ -198,10 +203,28 @@ class _Exchange:
                 yield answer
                 return
             with closing(answer.pieces) as pieces:
+                if not self._is_streamed:
+                    yield HttpAnswer(self._joined(pieces), answer.media_type, headers=answer.headers)
+                    return
                 first = next(pieces, b"")  # an error so far has its own status
                 yield answer
                 yield first
                 yield from pieces
+
+    def _joined(self, pieces: Iterable[bytes]) -> bytes:
+        """Return all pieces of an answer.
+
+        Raises:
+            LimitError: They are too large.
+        """
+        whole, limit = bytearray(), self._gate.settings.max_bytes
+        for piece in pieces:
+            whole += piece
+            if len(whole) > limit:
+                raise LimitError(
+                    "the answer is too large", expected=f"at most {limit} bytes", remedy="send HTTP/1.1 requests"
+                )
+        return bytes(whole)
 
     def _of_call(self, call: ServerCall) -> HttpRequest:
         """Return the request. Its upload ends with an error when the call is cancelled."""
