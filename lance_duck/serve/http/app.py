@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, closing
 from dataclasses import replace
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import uuid4
@@ -245,12 +246,17 @@ class _Exchange:
             self._call.cancel()
 
     def _key(self) -> tuple[str, ...] | None:
-        """Return the key of a change that runs once. None for other requests."""
+        """Return the key of a change that runs once, or None.
+
+        It leaves out the rows of an upload, which are read only while the change runs. The same id with other rows
+        therefore repeats a change.
+        """
         request_id = self._request.headers.get("x-request-id")
         if not self._route.is_change or not request_id:
             return None
         parameters = repr(sorted(self._request.pairs))
-        return self._caller.name, request_id, self._request.path.rstrip("/"), parameters
+        body = sha256(self._request.body).hexdigest()
+        return self._caller.name, request_id, self._request.path.rstrip("/"), parameters, body
 
 
 class _Sender:
