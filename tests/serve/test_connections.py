@@ -136,6 +136,23 @@ def test_a_client_that_hangs_up_stops_its_request(tmp_path: Path, stage: str, bo
         assert str(stages.error).startswith("the client closed the connection")
 
 
+def test_a_client_that_hangs_up_leaves_the_queue(tmp_path: Path) -> None:
+    stages = Stages()
+    with serving(tmp_path, stages.run, max_statements=1, max_wait=60.0) as server:
+        running = open_socket(server, HEAD + b"Content-Length: 0\r\n\r\n")
+        assert stages.began.wait(30)
+        waiting = open_socket(server, HEAD + b"Content-Length: 0\r\n\r\n")
+        while not server.gate.admission.waiting:
+            pass
+        waiting.close()
+        while server.gate.admission.waiting:
+            pass
+        assert server.gate.admission.running == 1
+        assert not stages.ended.is_set()
+        running.close()
+        wait_until_free(server)
+
+
 def test_a_client_that_does_not_read_is_disconnected(tmp_path: Path) -> None:
     stages = Stages()
     with serving(tmp_path, stages.stream, timeout=0.5) as server:

@@ -193,7 +193,10 @@ class _Exchange:
     def produce(self) -> Generator[HttpAnswer | StreamedAnswer | bytes]:
         """Yield the answer, and then the pieces of a streamed one. Runs in worker threads, one step at a time."""
         timeout = timeout_of(self._request.headers)
-        with self._gate.call(self._caller, timeout=timeout, is_upload=self._route.takes_upload) as call:
+        is_upload = self._route.takes_upload
+        with self._gate.call(
+            self._caller, timeout=timeout, is_upload=is_upload, is_gone=lambda: self._is_stopped
+        ) as call:
             self._call = call
             if self._is_stopped:
                 call.cancel()
@@ -240,8 +243,9 @@ class _Exchange:
         return replace(self._request, upload=next_piece)
 
     def stop(self) -> None:
-        """Stop the handler, because the client is gone."""
+        """Stop the handler, or do not begin it, because the client is gone."""
         self._is_stopped = True
+        self._gate.wake()
         if self._call is not None:
             self._call.cancel()
 

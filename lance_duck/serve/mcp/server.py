@@ -180,7 +180,7 @@ class _Running:
 
     def run(self, work: Callable[[ServerCall], _T]) -> _T:
         """Run the work."""
-        with self._gate.call(_CALLER) as call:
+        with self._gate.call(_CALLER, is_gone=lambda: self._is_cancelled) as call:
             self._call = call
             if self._is_cancelled:
                 call.cancel()
@@ -190,6 +190,7 @@ class _Running:
     def cancel(self) -> None:
         """Interrupt the work, or do not begin it."""
         self._is_cancelled = True
+        self._gate.wake()
         if self._call is not None:
             self._call.cancel()
 
