@@ -311,7 +311,7 @@ def test_a_request_for_another_host_is_refused_without_tokens(tmp_path: Path, ho
         assert post(server, host="tables.example:8080")[0] == 200
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1"])
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "http://["])
 def test_a_page_of_another_server_is_refused(tmp_path: Path, origin: str) -> None:
     with serving(tmp_path, echo) as server:
         assert post(server, origin=origin)[0] == 403

@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from lance_duck.serve.gate.refusals import ForbiddenError, MisdirectedError, RequestError
 from lance_duck.serve.gate.settings import LOOPBACK, ServeSettings
@@ -80,12 +80,17 @@ def check_origin(headers: Mapping[str, str], settings: ServeSettings) -> None:
     if not settings.tokens and host not in names:
         raise MisdirectedError("the Host header names another server", found=host, remedy="pass --allow-host")
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+    if origin is not None and _split(origin).netloc != headers.get("host"):
         raise ForbiddenError("the request comes from a page of another server", found=origin)
 
 
 def _host(address: str) -> str:
+    return _split(address).hostname or ""
+
+
+def _split(address: str) -> SplitResult:
+    """Split an address. All parts of a malformed one are empty."""
     try:
-        return urlsplit(address).hostname or ""
+        return urlsplit(address)
     except ValueError:
-        return ""
+        return urlsplit("")
