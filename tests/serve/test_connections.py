@@ -20,6 +20,7 @@ from lance_duck.serve.http.answers import HttpAnswer, StreamedAnswer, json_answe
 from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.http.routes import HttpRoute
 from lance_duck.serve.run import Server
+from lance_duck.telemetry import prometheus
 
 Handler = Callable[[ServerCall, HttpRequest], HttpAnswer | StreamedAnswer]
 MIB = 1 << 20
@@ -264,6 +265,30 @@ def test_an_unexpected_error_is_told_by_the_id_of_its_request(tmp_path: Path, ca
         assert (status, answer["code"]) == (500, 18)
         assert answer["error"] == "internal error; the server's log has the details of request id-1"
     assert "/secret/path" in caplog.text
+
+
+@pytest.mark.parametrize(("sent", "is_kept"), [("id-1", True), ("x" * 201, False), ("a\xe9", False), ("a\tb", False)])
+def test_only_a_short_printable_id_of_a_request_is_kept(tmp_path: Path, sent: str, is_kept: bool) -> None:
+    with serving(tmp_path, echo) as server:
+        connection = http.client.HTTPConnection(server.url.removeprefix("http://"))
+        connection.request("POST", "/x", headers={"x-request-id": sent})
+        shown = connection.getresponse().headers["x-request-id"]
+        connection.close()
+    assert (shown == sent) == is_kept
+    assert shown.isascii()
+    assert shown.isprintable()
+    assert len(shown) <= 200
+
+
+def test_an_unknown_method_has_a_common_label_in_metrics(tmp_path: Path) -> None:
+    with serving(tmp_path, echo) as server:
+        connection = http.client.HTTPConnection(server.url.removeprefix("http://"))
+        connection.request("BREW", "/x")
+        assert connection.getresponse().status >= 400
+        connection.close()
+    text = prometheus.render()
+    assert '"_OTHER"' in text
+    assert "BREW" not in text
 
 
 def test_a_client_may_ask_for_a_shorter_deadline(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from lance_duck.serve.gate.refusals import LimitError
 from lance_duck.serve.gate.tokens import NOBODY, Caller
 from lance_duck.serve.http.answers import JSON, HttpAnswer, StreamedAnswer
 from lance_duck.serve.http.body import Body, Message, Receive
-from lance_duck.serve.http.headers import check_origin, headers_of, parameters_of, timeout_of, token_of
+from lance_duck.serve.http.headers import check_origin, headers_of, parameters_of, request_id_of, timeout_of, token_of
 from lance_duck.serve.http.mounts import MountedApp, Send, pass_on
 from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.http.routes import HttpRoute, RouteTable
@@ -39,6 +39,8 @@ ProblemAnswer = Callable[[HttpProblem, Mapping[str, str], str], HttpAnswer]
 
 _LOG: Final = logging.getLogger(__name__)
 _NEEDS_NO_TOKEN: Final = ("/live", "/ready")
+_METHODS: Final = ("GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH")
+"""Methods in metrics. All others are "_OTHER", so that clients cannot add series."""
 
 
 class ServeApp:
@@ -90,7 +92,7 @@ class ServeApp:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, and log it."""
         headers = headers_of(scope)
-        request_id = headers.get("x-request-id", "")[:200] or uuid4().hex
+        request_id = request_id_of(headers) or uuid4().hex
         sender = _Sender(send, request_id, self.gate.settings.timeout)
         began = time.monotonic()
         try:
@@ -107,7 +109,8 @@ class ServeApp:
         elapsed = time.monotonic() - began
         path = scope["raw_path"].decode("latin-1")
         _LOG.info("%s %s %s %.3f s %s", scope["method"], path, sender.status, elapsed, request_id)
-        HTTP_REQUEST_SECONDS.observe(elapsed, scope["method"][:10], sender.route, str(sender.status))
+        method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
+        HTTP_REQUEST_SECONDS.observe(elapsed, method, sender.route, str(sender.status))
 
     def _public(self, problem: HttpProblem) -> str:
         """Return the text of a problem. Locations are left out of server errors, and if the server hides them."""
@@ -255,7 +258,7 @@ class _Exchange:
         It leaves out the rows of an upload, which are read only while the change runs. The same id with other rows
         therefore repeats a change.
         """
-        request_id = self._request.headers.get("x-request-id")
+        request_id = request_id_of(self._request.headers)
         if not self._route.is_change or not request_id:
             return None
         parameters = repr(sorted(self._request.pairs))

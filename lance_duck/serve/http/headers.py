@@ -13,6 +13,7 @@ from lance_duck.serve.gate.refusals import ForbiddenError, MisdirectedError, Req
 from lance_duck.serve.gate.settings import LOOPBACK, ServeSettings
 
 COOKIE: Final = "lance_duck_token"
+_LONGEST_ID: Final = 200
 
 
 def headers_of(scope: Mapping[str, Any]) -> dict[str, str]:
@@ -50,6 +51,12 @@ def token_of(headers: Mapping[str, str]) -> str | None:
     except CookieError:
         return None
     return cookie.value if cookie else None
+
+
+def request_id_of(headers: Mapping[str, str]) -> str | None:
+    """Return the id that the client gave the request. None if it is not printable ASCII, or too long for logs."""
+    text = headers.get("x-request-id", "")
+    return text if text.isascii() and text.isprintable() and 0 < len(text) <= _LONGEST_ID else None
 
 
 def timeout_of(headers: Mapping[str, str]) -> float | None:
