@@ -19,9 +19,10 @@ MASK: Final = "***"
 _SHORTEST: Final = 8  # minimum length of values to mask: shorter values also occur in harmless words
 _MOST: Final = 1024  # maximum number of values to remember; temporary credentials expire anyway
 
-_URI: Final = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*)://([^\s'\"<>`]*)")
-_CUT: Final = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*://)[^\s'\"]*\.\.\.|(?<=: )\.\.\.[^\s'\"]*[@=]")
-"""A URI that DuckDB truncated. Its remainder cannot be searched for secrets."""
+_URI: Final = re.compile(r"(?<![A-Za-z0-9+.-])((?>[A-Za-z0-9+.-]*?\b(?=[A-Za-z])))([A-Za-z0-9+.-]++)://([^\s'\"<>`]*)")
+"""Characters before a scheme, the scheme, and the rest. The lookbehind and the atomic groups keep the time linear."""
+_CUT: Final = re.compile(r"(?<![^\s'\"])((?>[^\s'\"]*?://))[^\s'\"]*\.\.\.|(?<=: )\.\.\.[^\s'\"]*[@=]")
+"""A URI that DuckDB truncated, from the begin of its word. Its remainder cannot be searched for secrets."""
 
 _VALUES: Final = re.compile(r"([?&;][^=&;?#]*)=[^&;#]*")
 _HARMLESS: Final = re.compile(
@@ -131,7 +132,7 @@ def _has_secrets(error: BaseException, hide: Iterable[str]) -> bool:
 
 
 def _without_secrets(uri: re.Match[str]) -> str:
-    scheme, rest = uri[1], uri[2]
+    before, scheme, rest = uri.groups()
     place, mark, query = rest.partition("?")
     if not mark:
         place, mark, query = rest.partition("#")
@@ -139,9 +140,9 @@ def _without_secrets(uri: re.Match[str]) -> str:
     if at and user != MASK and not _is_container(scheme, user):
         place = f"{MASK}@{host}{place[len(user) + 1 + len(host) :]}"
     if not mark:
-        return f"{scheme}://{place}"
+        return f"{before}{scheme}://{place}"
     values, count = _VALUES.subn(rf"\1={MASK}", mark + query)
-    return f"{scheme}://{place}{values if count else mark + MASK}"
+    return f"{before}{scheme}://{place}{values if count else mark + MASK}"
 
 
 def _is_container(scheme: str, user: str) -> bool:

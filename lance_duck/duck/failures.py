@@ -147,6 +147,12 @@ def unwrapped(error: Exception) -> BaseException:
     return error if wrapped is None else _KINDS.get(wrapped[1].lower(), duckdb.Error)(text)
 
 
+def meaning_of(error: Exception) -> BaseException:
+    """Return the `LanceDuckError` or DuckDB error that an error wraps, or the error itself. Also unwraps Ctrl-C."""
+    original = unwrapped(error)
+    return own_error(original) or original
+
+
 def view_not_changed(statement: str, error: duckdb.Error) -> str | None:
     """Return the name of the view that a statement tried to change, as written in the statement.
 

@@ -59,6 +59,8 @@ _BY_ERROR: Final[tuple[tuple[type[BaseException], int, int], ...]] = (
 """Status and code by class. The first matching row counts."""
 
 _LONGEST: Final = 4000
+_READ: Final = 20_000
+"""Maximum number of characters of an error in which secrets are sought. A secret at this end is beyond `_LONGEST`."""
 
 
 class Subject(Enum):
@@ -106,5 +108,5 @@ class HttpProblem:
         """Return the problem of an error. An unexpected error only shows the id of the request."""
         for kind, status, code in _BY_ERROR:
             if isinstance(error, kind):
-                return cls(status, vars(error).get(_CODE, code), shown(error)[:_LONGEST])
+                return cls(status, vars(error).get(_CODE, code), shown(str(error)[:_READ])[:_LONGEST])
         return cls(500, 18, f"internal error; the server's log has the details of request {request_id}")

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 from lance_duck.arguments import did_you_mean, known_names
 from lance_duck.checksums.sealed import check_json, sealed_json
@@ -41,6 +42,8 @@ BRANCH = Kind("branch", paths.BRANCHES)
 _NAME = re.compile(r"(?!(.*/)?\.\.?(/|$))[\w.-]+(/[\w.-]+)*")
 _TAG_NAME = re.compile(r"[A-Za-z0-9_-]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
 _BRANCH_NAME = re.compile(r"(?!(.*/)?\.(/|$))[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
+_LONGEST_NAME = 200
+"""Length of a new name, percent-encoded. Names of files have at most 255 bytes on most disks."""
 _TREE_PART = f"/{paths.TREE}/"
 
 
@@ -232,6 +235,10 @@ def _check_name(name: str, kind: str, pattern: re.Pattern[str], expected: str) -
     if not isinstance(name, str) or not pattern.fullmatch(name) or name.endswith(".lock") or ".." in name:
         remedy = "no two dots in a row, and no .lock at the end"
         raise InvalidInputError(f"invalid {kind} name", expected=expected, found=repr(name), remedy=remedy)
+    length = len(quote(name, safe=""))
+    if length > _LONGEST_NAME:
+        expected = f"at most {_LONGEST_NAME} characters; a slash counts as three"
+        raise InvalidInputError(f"the {kind} name is too long", expected=expected, found=length)
 
 
 def _write(store: Store, kind: Kind, name: str, raw: Mapping[str, Any], *, new: bool) -> None:

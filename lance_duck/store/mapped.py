@@ -17,6 +17,7 @@ than reading memory.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import stat
@@ -338,4 +339,6 @@ def translated(where: str) -> Iterator[None]:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise NotFoundError("no such file", where=where) from error
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            raise NotFoundError("no such file", where=where) from error
         raise StoreError(getattr(error, "strerror", None) or str(error), where=where) from error

@@ -20,6 +20,7 @@ from lance_duck.serve.http.answers import HttpAnswer, StreamedAnswer, json_answe
 from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.http.routes import HttpRoute
 from lance_duck.serve.run import Server
+from lance_duck.telemetry import prometheus
 
 Handler = Callable[[ServerCall, HttpRequest], HttpAnswer | StreamedAnswer]
 MIB = 1 << 20
@@ -136,6 +137,23 @@ def test_a_client_that_hangs_up_stops_its_request(tmp_path: Path, stage: str, bo
         assert str(stages.error).startswith("the client closed the connection")
 
 
+def test_a_client_that_hangs_up_leaves_the_queue(tmp_path: Path) -> None:
+    stages = Stages()
+    with serving(tmp_path, stages.run, max_statements=1, max_wait=60.0) as server:
+        running = open_socket(server, HEAD + b"Content-Length: 0\r\n\r\n")
+        assert stages.began.wait(30)
+        waiting = open_socket(server, HEAD + b"Content-Length: 0\r\n\r\n")
+        while not server.gate.admission.waiting:
+            pass
+        waiting.close()
+        while server.gate.admission.waiting:
+            pass
+        assert server.gate.admission.running == 1
+        assert not stages.ended.is_set()
+        running.close()
+        wait_until_free(server)
+
+
 def test_a_client_that_does_not_read_is_disconnected(tmp_path: Path) -> None:
     stages = Stages()
     with serving(tmp_path, stages.stream, timeout=0.5) as server:
@@ -200,6 +218,32 @@ def test_an_error_after_the_first_byte_cuts_the_answer(tmp_path: Path) -> None:
         post(server)
 
 
+def test_a_client_of_http_1_0_gets_a_whole_answer_or_an_error(tmp_path: Path) -> None:
+    def count(call: ServerCall, request: HttpRequest) -> StreamedAnswer:
+        def pieces() -> Generator[bytes]:
+            yield b"[1, "
+            if request.json():
+                raise RequestError("no more rows")
+            while "large" in request.parameters:
+                yield b"1, "
+            yield b"2]"
+
+        return StreamedAnswer(pieces(), "application/json")
+
+    def send(body: bytes, path: bytes = b"/x") -> bytes:
+        head = b"POST %b HTTP/1.0\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (path, len(body))
+        with open_socket(server, head + body) as connection, connection.makefile("rb") as answer:
+            return answer.read()
+
+    with serving(tmp_path, count, max_bytes=100) as server:
+        whole = send(b"")
+        assert b" 200 OK" in whole
+        assert b"content-length: 6\r\n" in whole
+        assert whole.endswith(b"\r\n\r\n[1, 2]")
+        assert b" 400 Bad Request" in send(b'{"fail": true}')
+        assert b"the answer is too large" in send(b"", b"/x?large")
+
+
 def test_an_error_before_the_first_byte_has_its_status(tmp_path: Path) -> None:
     def fail(call: ServerCall, request: HttpRequest) -> StreamedAnswer:
         def pieces() -> Generator[bytes]:
@@ -221,6 +265,30 @@ def test_an_unexpected_error_is_told_by_the_id_of_its_request(tmp_path: Path, ca
         assert (status, answer["code"]) == (500, 18)
         assert answer["error"] == "internal error; the server's log has the details of request id-1"
     assert "/secret/path" in caplog.text
+
+
+@pytest.mark.parametrize(("sent", "is_kept"), [("id-1", True), ("x" * 201, False), ("a\xe9", False), ("a\tb", False)])
+def test_only_a_short_printable_id_of_a_request_is_kept(tmp_path: Path, sent: str, is_kept: bool) -> None:
+    with serving(tmp_path, echo) as server:
+        connection = http.client.HTTPConnection(server.url.removeprefix("http://"))
+        connection.request("POST", "/x", headers={"x-request-id": sent})
+        shown = connection.getresponse().headers["x-request-id"]
+        connection.close()
+    assert (shown == sent) == is_kept
+    assert shown.isascii()
+    assert shown.isprintable()
+    assert len(shown) <= 200
+
+
+def test_an_unknown_method_has_a_common_label_in_metrics(tmp_path: Path) -> None:
+    with serving(tmp_path, echo) as server:
+        connection = http.client.HTTPConnection(server.url.removeprefix("http://"))
+        connection.request("BREW", "/x")
+        assert connection.getresponse().status >= 400
+        connection.close()
+    text = prometheus.render()
+    assert '"_OTHER"' in text
+    assert "BREW" not in text
 
 
 def test_a_client_may_ask_for_a_shorter_deadline(tmp_path: Path) -> None:
@@ -268,7 +336,7 @@ def test_a_request_for_another_host_is_refused_without_tokens(tmp_path: Path, ho
         assert post(server, host="tables.example:8080")[0] == 200
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1"])
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "http://["])
 def test_a_page_of_another_server_is_refused(tmp_path: Path, origin: str) -> None:
     with serving(tmp_path, echo) as server:
         assert post(server, origin=origin)[0] == 403

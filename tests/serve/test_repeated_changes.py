@@ -6,6 +6,7 @@ uploads a new id each time, so that no server can tell that they are repeated.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -117,6 +118,19 @@ def test_an_upload_with_the_same_id_runs_once(
     assert [send("one") for _ in range(3)] == [503, 503, 200]
     assert len(ld.dataset(table).versions()) == versions
     assert send("two") == later
+
+
+def test_the_same_id_with_another_body_is_another_change(server: Server, remote: Any) -> None:
+    remote.create_table("t", ROWS)
+
+    def delete(predicate: str) -> int:
+        body = json.dumps({"predicate": predicate}).encode()
+        headers = {"Content-Type": "application/json", "X-Request-Id": "same"}
+        with urlopen(Request(f"{server.url}/v1/table/t/delete/", body, headers)) as answer:
+            return int(json.loads(answer.read())["num_deleted_rows"])
+
+    assert [delete("id = 1"), delete("id = 2"), delete("id = 1")] == [1, 1, 1]
+    assert remote.open_table("t").count_rows() == 8
 
 
 def test_lancedb_repeats_a_change_after_a_conflict(

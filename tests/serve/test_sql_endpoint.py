@@ -159,6 +159,36 @@ def test_an_unknown_format_is_not_acceptable(numbers: Server) -> None:
     assert post(numbers, "SELECT 1", Accept="image/png")[0] == 406
 
 
+def test_a_map_without_entries_is_a_string_in_parquet(numbers: Server) -> None:
+    status, _, body = post(numbers, "SELECT MAP {} AS m, 1 AS x", Accept=PARQUET)
+    assert status == 200
+    assert pq.read_table(io.BytesIO(body)).to_pylist() == [{"m": "[]", "x": 1}]
+
+
+def test_an_error_in_a_later_row_is_the_error_of_the_client(numbers: Server) -> None:
+    query = "SELECT CASE WHEN i = 60000 THEN error('boom') ELSE 'a' END AS e FROM range(100000) r(i)"
+    status, _, body = post(numbers, f"SELECT max(e) AS e FROM ({query})")
+    assert (status, json.loads(body)["error"]) == (400, "Invalid Input Error: boom")
+    status, _, body = post(numbers, f"SELECT e FROM ({query}) WHERE e <> 'a'")
+    assert (status, json.loads(body)["error"]) == (400, "Invalid Input Error: boom")
+
+
+def test_parameters_that_are_nested_too_deeply_are_refused(numbers: Server) -> None:
+    nested: list[Any] = []
+    for _ in range(900):
+        nested = [nested]
+    status, _, body = post(numbers, "SELECT ?", [nested])
+    assert (status, json.loads(body)["code"]) == (400, 13)
+
+
+@pytest.mark.parametrize(
+    "path", ["/table/t?version=", "/table/t/cell?row=0&column=x&version=", "/table/t/versions?to=1&from="]
+)
+def test_a_version_with_too_many_digits_is_refused(numbers: Server, path: str) -> None:
+    assert send(f"{numbers.url}{path}{'9' * 5000}")[0] == 400
+    assert send(f"{numbers.url}{path}{'9' * 20}")[0] == 404
+
+
 def test_a_form_and_a_link_run_sql(numbers: Server) -> None:
     body = urlencode({"query": "SELECT ? + 1 AS y", "parameters": "[41]"}).encode()
     assert json.loads(send(f"{numbers.url}/sql", body, Content_Type=FORM)[2])["rows"] == [[42]]

@@ -26,6 +26,27 @@ def test_uris_are_shown_without_users_and_values_of_queries(text: str, expected:
     assert has_secrets(text) == (text != expected)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("open --s3://u:p@b/x", "open --s3://***@b/x"),
+        ("1.a-b://u:p@b 1://u:p@b _a://u:p@b", "1.a-b://***@b 1://u:p@b _a://u:p@b"),
+        ("-abfss://container@account/t", "-abfss://container@account/t"),
+        ("read 's3://u:pass... failed", "read 's3://***... failed"),
+        ("[s3://u:p@b/x?k=...v]...,", "[s3://***...,"),
+        ("name: ...word@b/t.lance", "name: ***...b/t.lance"),
+    ],
+)
+def test_uris_are_found_inside_of_words_and_where_they_are_truncated(text: str, expected: str) -> None:
+    assert shown(text) == expected
+
+
+@pytest.mark.parametrize("part", ["a.", "a", "1-", "a://?;", "a://", "a://x@", "x...", "://...", ": ...", "?;"])
+def test_a_long_text_is_searched_in_one_pass(part: str) -> None:
+    # A search from each position would take minutes.
+    assert len(shown(part * 200_000)) > 3
+
+
 def test_option_values_are_masked_in_any_string_except_harmless_ones() -> None:
     remember({"aws_secret_access_key": "Sesame/Open+1", "region": "eu-somewhere-1", "no_such_option": "unheard-of"})
     assert shown("signed by Sesame/Open+1 in eu-somewhere-1, unheard-of") == "signed by *** in eu-somewhere-1, ***"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from lance_duck.serve.gate.refusals import BusyError
+from lance_duck.serve.gate.refusals import AbandonedError, BusyError
 from lance_duck.telemetry.metrics import QUEUED_STATEMENTS
 
 
@@ -30,13 +30,17 @@ class Admission:
         self.waiting = 0
 
     @contextmanager
-    def slot(self) -> Iterator[None]:
+    def slot(self, is_gone: Callable[[], bool] = lambda: False) -> Iterator[None]:
         """Wait for a slot, and hold it.
 
+        Args:
+            is_gone: Returns whether the client has left. `wake` lets waiting requests ask again.
+
         Raises:
+            AbandonedError: The client has left.
             BusyError: Too many requests wait, no slot became free in time, or the server stops.
         """
-        self._take()
+        self._take(is_gone)
         try:
             yield
         finally:
@@ -44,15 +48,15 @@ class Admission:
                 self.running -= 1
                 self._free.notify()
 
-    def _take(self) -> None:
+    def _take(self, is_gone: Callable[[], bool]) -> None:
         with self._free:
             if not self._is_closed and self.running >= self._slots:
-                self._wait()
+                self._wait(is_gone)
             if self._is_closed:
                 raise BusyError("the server stops")
             self.running += 1
 
-    def _wait(self) -> None:
+    def _wait(self, is_gone: Callable[[], bool]) -> None:
         if self.waiting >= self._max_waiting:
             raise BusyError("too many requests wait", found=self.waiting, remedy="try again later")
         end = time.monotonic() + self._max_wait
@@ -60,6 +64,8 @@ class Admission:
         QUEUED_STATEMENTS.add()
         try:
             while self.running >= self._slots and not self._is_closed:
+                if is_gone():
+                    raise AbandonedError("the client closed the connection")
                 if not self._free.wait(end - time.monotonic()):
                     raise BusyError(
                         "no request ended in time", found=f"{self._max_wait:g} seconds", remedy="try again later"
@@ -67,6 +73,11 @@ class Admission:
         finally:
             self.waiting -= 1
             QUEUED_STATEMENTS.add(by=-1)
+
+    def wake(self) -> None:
+        """Let waiting requests check whether their clients have left."""
+        with self._free:
+            self._free.notify_all()
 
     def close(self) -> None:
         """Refuse new and waiting requests. Running ones go on."""

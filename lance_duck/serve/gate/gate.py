@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 import duckdb
@@ -68,22 +68,31 @@ class Gate:
             raise ForbiddenError("the token only reads", where=caller.name)
 
     @contextmanager
-    def call(self, caller: Caller, *, timeout: float | None = None, is_upload: bool = False) -> Iterator[ServerCall]:
+    def call(
+        self,
+        caller: Caller,
+        *,
+        timeout: float | None = None,
+        is_upload: bool = False,
+        is_gone: Callable[[], bool] = lambda: False,
+    ) -> Iterator[ServerCall]:
         """Wait for a slot, and run a request in it.
 
         Args:
             caller: Who sends the request.
             timeout: Maximum duration that the client accepts, in seconds. The server's limit may be shorter.
             is_upload: Whether the request sends rows. It then has other slots and a longer time limit.
+            is_gone: Returns whether the client has left while the request waits: see `wake`.
 
         Raises:
+            AbandonedError: The client has left.
             BusyError: All slots are taken.
         """
         settings = self.settings
         longest = settings.upload_timeout if is_upload else settings.timeout
         limit = longest if timeout is None else min(timeout, longest)
         with ExitStack() as stack:
-            stack.enter_context((self.uploads if is_upload else self.admission).slot())
+            stack.enter_context((self.uploads if is_upload else self.admission).slot(is_gone))
             call = ServerCall(caller, settings, self.namespace, self.connection, limit)
             self._calls.add(call)
             stack.callback(self._calls.discard, call)
@@ -95,6 +104,11 @@ class Gate:
                 if reason is error:
                     raise
                 raise reason from error
+
+    def wake(self) -> None:
+        """Let waiting requests whose clients have left leave the queue."""
+        for each in (self.admission, self.uploads):
+            each.wake()
 
     def stop(self, timeout: float) -> None:
         """Refuse new requests, wait for running ones, and interrupt them after `timeout` seconds."""

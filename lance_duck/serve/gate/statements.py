@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lance_duck.duck.changes.effects import Effect, EffectKind, effects
+from lance_duck.duck.failures import meaning_of
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import ForbiddenError, RequestError
 from lance_duck.serve.gate.tokens import Role
@@ -67,11 +68,14 @@ def run_statements(
             raise ForbiddenError("this request only reads", found=each.words, remedy="send the statement with POST")
         _check(call, each)
     cursor = call.cursor()
-    relation = cursor.sql(text) if parameters is None else cursor.sql(text, params=parameters)
+    try:
+        relation = cursor.sql(text) if parameters is None else cursor.sql(text, params=parameters)
+    except RecursionError:
+        raise RequestError("the statement or its parameters are nested too deeply") from None
     if relation is not None and max_rows is not None and kinds[-1].kind is EffectKind.READ:
         relation = relation.limit(max_rows)
     reader = relation.to_arrow_reader(_ROWS_PER_BATCH) if relation is not None else _nothing()
-    return StatementRows(reader.schema, _batches(reader))
+    return StatementRows(reader.schema, batches_of(reader))
 
 
 def _check(call: ServerCall, effect: Effect) -> None:
@@ -89,7 +93,22 @@ def _nothing() -> pa.RecordBatchReader:
     return pa.schema([]).empty_table().to_reader()
 
 
-def _batches(reader: pa.RecordBatchReader) -> Generator[pa.RecordBatch]:
-    """Yield the batches of a reader, and close it at the end."""
+def batches_of(reader: pa.RecordBatchReader) -> Generator[pa.RecordBatch]:
+    """Yield the batches of a reader, and close it at the end.
+
+    Raises:
+        LanceDuckError: A table cannot be read.
+        duckdb.Error: DuckDB rejects a value.
+    """
     with reader:
-        yield from reader
+        while True:
+            try:
+                batch = next(reader, None)
+            except (OSError, RuntimeError, pa.ArrowException) as error:
+                meaning = meaning_of(error)
+                if meaning is error or isinstance(meaning, KeyboardInterrupt):  # the call was stopped, not the server
+                    raise
+                raise meaning from error
+            if batch is None:
+                return
+            yield batch

@@ -1,7 +1,7 @@
 """The ASGI application: a request passes the gate, a handler answers it in a worker thread, and the answer is sent.
 
 An error before the first byte has its own status. After it, the connection is closed without the end of the body, so
-that no client takes a cut answer for a whole one.
+that no client takes a cut answer for a whole one. HTTP/1.0 has no end of a body, so its answers are not streamed.
 """
 
 from __future__ import annotations
@@ -10,20 +10,22 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, closing
 from dataclasses import replace
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import uuid4
 
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.gate import Gate
+from lance_duck.serve.gate.refusals import LimitError
 from lance_duck.serve.gate.tokens import NOBODY, Caller
 from lance_duck.serve.http.answers import JSON, HttpAnswer, StreamedAnswer
 from lance_duck.serve.http.body import Body, Message, Receive
-from lance_duck.serve.http.headers import check_origin, headers_of, parameters_of, timeout_of, token_of
+from lance_duck.serve.http.headers import check_origin, headers_of, parameters_of, request_id_of, timeout_of, token_of
 from lance_duck.serve.http.mounts import MountedApp, Send, pass_on
 from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.http.routes import HttpRoute, RouteTable
@@ -37,6 +39,8 @@ ProblemAnswer = Callable[[HttpProblem, Mapping[str, str], str], HttpAnswer]
 
 _LOG: Final = logging.getLogger(__name__)
 _NEEDS_NO_TOKEN: Final = ("/live", "/ready")
+_METHODS: Final = ("GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH")
+"""Methods in metrics. All others are "_OTHER", so that clients cannot add series."""
 
 
 class ServeApp:
@@ -88,7 +92,7 @@ class ServeApp:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, and log it."""
         headers = headers_of(scope)
-        request_id = headers.get("x-request-id", "")[:200] or uuid4().hex
+        request_id = request_id_of(headers) or uuid4().hex
         sender = _Sender(send, request_id, self.gate.settings.timeout)
         began = time.monotonic()
         try:
@@ -105,7 +109,8 @@ class ServeApp:
         elapsed = time.monotonic() - began
         path = scope["raw_path"].decode("latin-1")
         _LOG.info("%s %s %s %.3f s %s", scope["method"], path, sender.status, elapsed, request_id)
-        HTTP_REQUEST_SECONDS.observe(elapsed, scope["method"][:10], sender.route, str(sender.status))
+        method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
+        HTTP_REQUEST_SECONDS.observe(elapsed, method, sender.route, str(sender.status))
 
     def _public(self, problem: HttpProblem) -> str:
         """Return the text of a problem. Locations are left out of server errors, and if the server hides them."""
@@ -147,7 +152,8 @@ class ServeApp:
             b"" if route.takes_upload else await body.read(),
             body.next_piece if route.takes_upload else None,
         )
-        await self._run(_Exchange(self.gate, caller, route, request), body, sender)
+        is_streamed = scope["http_version"] != "1.0"
+        await self._run(_Exchange(self.gate, caller, route, request, is_streamed=is_streamed), body, sender)
 
     async def _run(self, exchange: _Exchange, body: Body, sender: _Sender) -> None:
         """Send what an exchange produces. If the client goes away, the exchange is stopped."""
@@ -176,18 +182,24 @@ async def _stop_when_gone(body: Body, exchange: _Exchange) -> None:
 class _Exchange:
     """One request on its way through the gate and its handler."""
 
-    def __init__(self, gate: Gate, caller: Caller, route: HttpRoute, request: HttpRequest) -> None:
+    def __init__(
+        self, gate: Gate, caller: Caller, route: HttpRoute, request: HttpRequest, *, is_streamed: bool
+    ) -> None:
         self._gate = gate
         self._caller = caller
         self._route = route
         self._request = request
+        self._is_streamed = is_streamed
         self._call: ServerCall | None = None
         self._is_stopped = False
 
     def produce(self) -> Generator[HttpAnswer | StreamedAnswer | bytes]:
         """Yield the answer, and then the pieces of a streamed one. Runs in worker threads, one step at a time."""
         timeout = timeout_of(self._request.headers)
-        with self._gate.call(self._caller, timeout=timeout, is_upload=self._route.takes_upload) as call:
+        is_upload = self._route.takes_upload
+        with self._gate.call(
+            self._caller, timeout=timeout, is_upload=is_upload, is_gone=lambda: self._is_stopped
+        ) as call:
             self._call = call
             if self._is_stopped:
                 call.cancel()
@@ -198,10 +210,28 @@ class _Exchange:
                 yield answer
                 return
             with closing(answer.pieces) as pieces:
+                if not self._is_streamed:
+                    yield HttpAnswer(self._joined(pieces), answer.media_type, headers=answer.headers)
+                    return
                 first = next(pieces, b"")  # an error so far has its own status
                 yield answer
                 yield first
                 yield from pieces
+
+    def _joined(self, pieces: Iterable[bytes]) -> bytes:
+        """Return all pieces of an answer.
+
+        Raises:
+            LimitError: They are too large.
+        """
+        whole, limit = bytearray(), self._gate.settings.max_bytes
+        for piece in pieces:
+            whole += piece
+            if len(whole) > limit:
+                raise LimitError(
+                    "the answer is too large", expected=f"at most {limit} bytes", remedy="send HTTP/1.1 requests"
+                )
+        return bytes(whole)
 
     def _of_call(self, call: ServerCall) -> HttpRequest:
         """Return the request. Its upload ends with an error when the call is cancelled."""
@@ -216,18 +246,24 @@ class _Exchange:
         return replace(self._request, upload=next_piece)
 
     def stop(self) -> None:
-        """Stop the handler, because the client is gone."""
+        """Stop the handler, or do not begin it, because the client is gone."""
         self._is_stopped = True
+        self._gate.wake()
         if self._call is not None:
             self._call.cancel()
 
     def _key(self) -> tuple[str, ...] | None:
-        """Return the key of a change that runs once. None for other requests."""
-        request_id = self._request.headers.get("x-request-id")
+        """Return the key of a change that runs once, or None.
+
+        It leaves out the rows of an upload, which are read only while the change runs. The same id with other rows
+        therefore repeats a change.
+        """
+        request_id = request_id_of(self._request.headers)
         if not self._route.is_change or not request_id:
             return None
         parameters = repr(sorted(self._request.pairs))
-        return self._caller.name, request_id, self._request.path.rstrip("/"), parameters
+        body = sha256(self._request.body).hexdigest()
+        return self._caller.name, request_id, self._request.path.rstrip("/"), parameters, body
 
 
 class _Sender:

@@ -7,12 +7,13 @@ import binascii
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from lance_duck.serve.gate.refusals import ForbiddenError, MisdirectedError, RequestError
 from lance_duck.serve.gate.settings import LOOPBACK, ServeSettings
 
 COOKIE: Final = "lance_duck_token"
+_LONGEST_ID: Final = 200
 
 
 def headers_of(scope: Mapping[str, Any]) -> dict[str, str]:
@@ -52,6 +53,12 @@ def token_of(headers: Mapping[str, str]) -> str | None:
     return cookie.value if cookie else None
 
 
+def request_id_of(headers: Mapping[str, str]) -> str | None:
+    """Return the id that the client gave the request. None if it is not printable ASCII, or too long for logs."""
+    text = headers.get("x-request-id", "")
+    return text if text.isascii() and text.isprintable() and 0 < len(text) <= _LONGEST_ID else None
+
+
 def timeout_of(headers: Mapping[str, str]) -> float | None:
     """Return the time that the client grants, in seconds, or None.
 
@@ -80,12 +87,17 @@ def check_origin(headers: Mapping[str, str], settings: ServeSettings) -> None:
     if not settings.tokens and host not in names:
         raise MisdirectedError("the Host header names another server", found=host, remedy="pass --allow-host")
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+    if origin is not None and _split(origin).netloc != headers.get("host"):
         raise ForbiddenError("the request comes from a page of another server", found=origin)
 
 
 def _host(address: str) -> str:
+    return _split(address).hostname or ""
+
+
+def _split(address: str) -> SplitResult:
+    """Split an address. All parts of a malformed one are empty."""
     try:
-        return urlsplit(address).hostname or ""
+        return urlsplit(address)
     except ValueError:
-        return ""
+        return urlsplit("")

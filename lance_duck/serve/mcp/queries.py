@@ -14,7 +14,7 @@ from lance_duck.duck.statement.identifiers import literal, quoted
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import ForbiddenError, RequestError
-from lance_duck.serve.gate.statements import StatementRows, run_statements
+from lance_duck.serve.gate.statements import StatementRows, batches_of, run_statements
 from lance_duck.serve.mcp.answers import ShownChanges, ShownPlan, ShownRows
 from lance_duck.serve.mcp.names import TableArgument, open_named, parts_of, without_root
 from lance_duck.serve.mcp.rows import LONGEST_NAME, limited_rows
@@ -112,8 +112,9 @@ def _counts(call: ServerCall, source: str) -> list[tuple[str, int]]:
 
 def _some(call: ServerCall, source: str, rows: int) -> ShownRows:
     sql = f"SELECT * FROM {source} WHERE change_type <> 'update_preimage' LIMIT {rows + 1}"  # noqa: S608  likewise
-    with call.cursor().sql(sql).to_arrow_reader(rows + 1) as reader:
-        return limited_rows(call, reader.schema, reader, rows)
+    reader = call.cursor().sql(sql).to_arrow_reader(rows + 1)
+    with closing(batches_of(reader)) as batches:
+        return limited_rows(call, reader.schema, batches, rows)
 
 
 def _shortened(texts: Iterable[str]) -> list[str]:

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel, Field
 
-from lance_duck.duck.failures import own_error
+from lance_duck.duck.failures import meaning_of
 from lance_duck.errors import NotFoundError, UnsupportedError, install_extra
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.gate import Gate
@@ -164,7 +164,7 @@ class McpApp:
     def _message(self, error: Exception, what: str) -> str:
         """Return an error's message for a model, without the location of the tables."""
         request_id = uuid4().hex
-        problem = HttpProblem.of(own_error(error) or error, request_id)
+        problem = HttpProblem.of(meaning_of(error), request_id)
         if problem.status >= 500:
             _LOG.error("%s failed, request %s", what, request_id, exc_info=error)
         return without_root(problem.text.replace("versions() lists", "versions lists"), self._gate.namespace)
@@ -180,7 +180,7 @@ class _Running:
 
     def run(self, work: Callable[[ServerCall], _T]) -> _T:
         """Run the work."""
-        with self._gate.call(_CALLER) as call:
+        with self._gate.call(_CALLER, is_gone=lambda: self._is_cancelled) as call:
             self._call = call
             if self._is_cancelled:
                 call.cancel()
@@ -190,6 +190,7 @@ class _Running:
     def cancel(self) -> None:
         """Interrupt the work, or do not begin it."""
         self._is_cancelled = True
+        self._gate.wake()
         if self._call is not None:
             self._call.cancel()
 

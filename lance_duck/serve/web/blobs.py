@@ -29,7 +29,7 @@ from lance_duck.serve.web.cells import (
     text_cell,
 )
 from lance_duck.serve.web.formats import SAFE
-from lance_duck.serve.web.tables import whole_number
+from lance_duck.serve.web.tables import version_or_tag, whole_number
 
 _HEAD: Final = 32
 _BYTES: Final = "application/octet-stream"
@@ -68,8 +68,7 @@ def answer_cell(call: ServerCall, request: HttpRequest) -> HttpAnswer:
         NotFoundError: The table, the row or the column does not exist, or the value is null.
         RequestError: The column holds neither bytes nor strings.
     """
-    text = request.parameters.get("version") or None
-    version = int(text) if text and text.isascii() and text.isdigit() else text
+    version = version_or_tag(request)
     dataset = call.open(name_parts(request.names["t"]), version)
     column, row = request.parameters.get("column", ""), whole_number(request, "row", 0)
     if column not in dataset.schema.names:

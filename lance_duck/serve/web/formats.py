@@ -161,7 +161,7 @@ def _fits_parquet(type_: pa.DataType) -> bool:
     if types.is_struct(type_):
         return type_.num_fields > 0 and all(_fits_parquet(field.type) for field in type_)
     if types.is_map(type_):
-        return _fits_parquet(type_.key_type) and _fits_parquet(type_.item_type)
+        return not types.is_null(type_.key_type) and _fits_parquet(type_.key_type) and _fits_parquet(type_.item_type)
     if is_any_list(type_):
         return _fits_parquet(type_.value_type)
     is_flat = types.is_primitive(type_) or types.is_boolean(type_) or types.is_null(type_) or types.is_decimal(type_)

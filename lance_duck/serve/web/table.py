@@ -20,7 +20,7 @@ from lance_duck.serve.web.changes import version_entries
 from lance_duck.serve.web.coverage import coverage_strips
 from lance_duck.serve.web.html import html_page, table_path
 from lance_duck.serve.web.names import TableName, sql_name
-from lance_duck.serve.web.tables import whole_number
+from lance_duck.serve.web.tables import version_or_tag, whole_number
 from lance_duck.verbs.indexes.describe import IndexDescription
 from lance_duck.wire.index import SYSTEM
 
@@ -90,8 +90,7 @@ def answer_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
 
 def open_version(call: ServerCall, name: TableName, request: HttpRequest, field: str = "version") -> LanceDataset:
     """Open the version that a field of the query string names: a number or a tag. Without it, the newest one."""
-    text = request.parameters.get(field) or None
-    return call.open(name, int(text) if text and text.isascii() and text.isdigit() else text)
+    return call.open(name, version_or_tag(request, field))
 
 
 def _sample(dataset: LanceDataset, name: TableName, request: HttpRequest, skip: int) -> RowSample:

@@ -18,6 +18,7 @@ from lance_duck.serve.http.answers import HttpAnswer
 from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.web.html import html_page, without_place
 from lance_duck.serve.web.names import TableName, listed_tables, sql_name
+from lance_duck.snapshot import Version
 
 _ON_A_PAGE: Final = 100
 _READERS: Final = 8
@@ -74,6 +75,16 @@ def whole_number(request: HttpRequest, name: str, default: int) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 20:
         raise RequestError(f"malformed {name}", expected="a whole number", found=text[:40])
     return int(text)
+
+
+def version_or_tag(request: HttpRequest, name: str = "version") -> Version | None:
+    """Return the version that a field of the query string names: a number or a tag. None without the field.
+
+    Raises:
+        RequestError: The number is too long.
+    """
+    text = request.parameters.get(name) or None
+    return whole_number(request, name, 0) if text and text.isascii() and text.isdigit() else text
 
 
 def _views(namespace: Namespace) -> list[tuple[TableName, str]]:

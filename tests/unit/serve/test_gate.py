@@ -1,8 +1,9 @@
 """Tokens, roles, slots, deadlines and remembered answers of a gate."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
 
@@ -103,6 +104,27 @@ def test_a_request_that_waits_too_long_is_refused() -> None:
         with pytest.raises(BusyError, match="no request ended in time"), admission.slot():
             pass
         assert (admission.running, admission.waiting) == (1, 0)
+
+
+def test_a_waiting_request_leaves_the_queue_when_its_client_has_left() -> None:
+    admission, gone = Admission(1, 2, 60.0), threading.Event()
+
+    def wait(is_gone: Callable[[], bool]) -> str:
+        with admission.slot(is_gone):
+            return "ran"
+
+    with ThreadPoolExecutor(2) as pool, ExitStack() as held:
+        held.enter_context(admission.slot())
+        leaving, staying = pool.submit(wait, gone.is_set), pool.submit(wait, lambda: False)
+        while admission.waiting < 2:
+            pass
+        gone.set()
+        admission.wake()
+        with pytest.raises(AbandonedError, match="closed the connection"):
+            leaving.result()
+        assert (admission.waiting, staying.done()) == (1, False)
+        held.close()
+        assert staying.result() == "ran"
 
 
 def test_a_closed_gate_refuses_waiting_requests_and_lets_running_ones_end() -> None:

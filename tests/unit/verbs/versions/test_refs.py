@@ -54,6 +54,20 @@ def test_a_tag_refers_to_the_version_of_the_handle_by_default(table: ld.LanceDat
     assert table.checkout_version("there").uri == f"{table.uri}/tree/dev"
 
 
+def test_a_name_that_is_too_long_for_a_file_is_refused(table: ld.LanceDataset) -> None:
+    table.tags.create("a" * 200, 1)
+    table.create_branch("b" * 200)
+    for name in ("a" * 201, "a/" * 70 + "a"):
+        with pytest.raises(InvalidInputError, match=r"the branch name is too long.* found \d+"):
+            table.create_branch(name)
+    with pytest.raises(InvalidInputError, match="the tag name is too long"):
+        table.tags.create("a" * 201, 1)
+    with pytest.raises(NotFoundError):
+        table.tags.update("a" * 500, 1)
+    with pytest.raises(NotFoundError):
+        table.branches.delete("b" * 500)
+
+
 def test_the_error_for_a_missing_tag_suggests_the_branch_of_that_name(table: ld.LanceDataset) -> None:
     with pytest.raises(NotFoundError, match=r"no tag 'dev'.*a branch of this name exists: pass \('dev', None\)"):
         table.checkout_version("dev")
