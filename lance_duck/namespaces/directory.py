@@ -274,7 +274,28 @@ class DirectoryNamespace(Namespace):
                 where=folder,
                 remedy="pass manifest_enabled=True",
             )
-        self._folders.register(folder)
+        if folder == "".join(parts) + TABLE_SUFFIX:  # another name does not list the folder again
+            self._folders.register(folder)
+
+    def names_sharing(self, location: str) -> set[str]:
+        """Return the ids of the tables that are at a location, inside it or around it.
+
+        Args:
+            location: A folder, relative to the root.
+
+        Raises:
+            InvalidInputError: The location is outside the root.
+        """
+        folder = self._folders.inside(location)
+        found = set()
+        for row in self._objects().values():
+            with suppress(LanceDuckError):  # a row with an invalid location
+                if row.object_type == TABLE and _overlap(self._location(row), folder):
+                    found.add(row.object_id)
+        top = folder.partition("/")[0].removesuffix(TABLE_SUFFIX)
+        if _overlap(top + TABLE_SUFFIX, folder) and self._folders.is_listed(top):
+            found.add(top)
+        return found
 
     def deregister_table(self, name: Name) -> None:
         """Remove the name of a table, but keep the table's files. Raises NotFoundError."""
@@ -285,9 +306,17 @@ class DirectoryNamespace(Namespace):
             self._folders.deregister(parts[0] + TABLE_SUFFIX)
 
     def drop_table(self, name: Name) -> None:
-        """Drop a table with all its versions. Raises NotFoundError."""
+        """Drop a table with all its versions. Raises NotFoundError.
+
+        If other names share the files, only the name is removed: see `names_sharing`.
+        """
         parts = name_parts(name)
         place = self.describe_table(parts)
+        row = self._objects().get(object_id(parts))
+        location = parts[0] + TABLE_SUFFIX if row is None else self._location(row)
+        if self.names_sharing(location) - {object_id(parts)}:
+            self.deregister_table(parts)
+            return
         self._remove_row(parts, place)
         self._folders.remove(place, is_table=not self.is_declared_only(place))
 
@@ -392,3 +421,8 @@ class DirectoryNamespace(Namespace):
 
     def _location(self, row: NamedObject) -> str:
         return self._folders.inside(row.location or "")
+
+
+def _overlap(first: str, second: str) -> bool:
+    """Return whether two folders are the same, or one is inside the other."""
+    return f"{first}/".startswith(f"{second}/") or f"{second}/".startswith(f"{first}/")

@@ -244,6 +244,41 @@ def test_the_calls_of_spark(call: Caller, folder: ld.DirectoryNamespace) -> None
     assert folder.list_namespaces() == []
 
 
+def test_a_folder_has_one_name(call: Caller, folder: ld.DirectoryNamespace) -> None:
+    folder.create_table("t", ROWS)
+    folder.create_namespace("a")
+    folder.create_table("a$t", ROWS)
+    inside = folder.open_table("a$t").uri.rpartition("/")[2]
+    for location in ("t.lance", "./t.lance/", "t.lance/data", inside, folder.open_table("t").uri):
+        assert call("table/alias/register", {"location": location}) == (400, 5)
+    assert (folder.list_tables(), folder.list_tables("a")) == (["t"], ["t"])
+    assert call("table/t/deregister", {})[0] == 200
+    assert call("table/alias/register", {"location": "t.lance"})[0] == 200
+    assert folder.list_tables() == ["alias"]
+    assert folder.open_table("alias").count_rows() == 3
+
+
+@pytest.mark.parametrize("is_sql", [False, True])
+def test_a_drop_keeps_files_that_another_name_shares(call: Caller, folder: ld.DirectoryNamespace, is_sql: bool) -> None:
+    folder.create_table("t", ROWS)
+    folder.create_namespace("a")
+    folder.register_table("a$t", "t.lance")
+    if is_sql:
+        with ld.connect(folder.root) as con:
+            con.execute("DROP TABLE a.t")
+    else:
+        assert call("table/a%24t/drop", {})[0] == 200
+    assert (folder.list_tables(), folder.list_tables("a")) == (["t"], [])
+    assert folder.open_table("t").count_rows() == 3
+    folder.register_table("a$t", "t.lance")
+    assert call("table/t/drop", {})[0] == 200
+    assert folder.list_tables() == []
+    assert folder.open_table("a$t").count_rows() == 3
+    assert call("table/a%24t/drop", {})[0] == 200
+    with pytest.raises(NotFoundError):
+        ld.dataset(f"{folder.root}/t.lance")
+
+
 def test_a_server_keeps_locations_to_itself(start: Callable[..., Server], tmp_path: Path) -> None:
     call = Caller(start(tmp_path, write=True, locations=False))
     ld.write_dataset(ROWS, tmp_path / "t.lance")

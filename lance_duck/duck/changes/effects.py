@@ -92,6 +92,15 @@ _ACTING: Final = re.compile(
 )
 """Functions of DuckDB that change something, although a SELECT calls them."""
 _NESTED: Final = frozenset(("insert", "update", "delete", "merge", "truncate"))
+_NATIVE: Final = frozenset(("memory", "temp", "system"))
+"""Databases of DuckDB itself. Their objects are no tables of Lance, and callers of one process share them."""
+_BEFORE_TARGET: Final = frozenset(
+    (
+        *("into", "update", "from", "truncate", "only", "copy", "exists", "to"),
+        *("table", "view", "macro", "function", "schema", "type", "sequence", "index", "column"),
+    )
+)
+"""Words before the name of a changed object."""
 _WORDS: Final = 3
 
 
@@ -109,6 +118,8 @@ def effects(text: str) -> list[Effect]:
 def _kind(statement: Clauses) -> EffectKind:
     head = StatementHead.of(statement)
     kind = _kind_of_body(statement, head)
+    if kind is EffectKind.CHANGE and _names_native(statement):
+        kind = EffectKind.OTHER
     if not head.explain.tokens or kind is EffectKind.OTHER:
         return kind
     is_run = any(token.word == "analyze" for token in head.explain.tokens)
@@ -157,6 +168,19 @@ def _kind_of_own(statement: Clauses, candidates: Iterable[LanceStatement]) -> Ef
 def _has_nested_change(clauses: Clauses) -> bool:
     """Return whether a parenthesis begins with a change, as in WITH x AS (DELETE …)."""
     return any(clauses.word(i) in _NESTED and clauses.text_at(i - 1) == "(" for i in range(1, len(clauses)))
+
+
+def _names_native(statement: Clauses) -> bool:
+    """Return whether a change names an object of DuckDB's own databases. A qualified column is not such an object."""
+    for place, token in enumerate(statement.tokens):
+        if token.name is None or token.name.lower() not in _NATIVE or statement.text_at(place - 1) == ".":
+            continue
+        is_name = statement.text_at(place + 1) == "."
+        is_target = statement.word(place - 1) in _BEFORE_TARGET
+        is_database = statement.word(place - 1) == "to" and statement.says(0, "copy", "from", "database")
+        if is_database or (is_name and (is_target or statement.text_at(place + 3) == ".")):
+            return True
+    return False
 
 
 def _check_syntax(statement: Clauses) -> None:

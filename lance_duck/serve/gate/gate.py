@@ -9,11 +9,11 @@ import duckdb
 
 from lance_duck.arguments import byte_count
 from lance_duck.duck.connection import connect
-from lance_duck.namespaces import DirectoryNamespace
 from lance_duck.serve.gate.admission import Admission
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import BusyError, ForbiddenError, UnauthorizedError
 from lance_duck.serve.gate.remembered import RememberedAnswers
+from lance_duck.serve.gate.served_names import ServedNamespace
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.gate.tokens import Caller, Role, caller_of
 
@@ -32,7 +32,7 @@ class Gate:
     def __init__(self, settings: ServeSettings) -> None:
         self.settings = settings
         options = dict(settings.storage_options or {}) or None
-        self.namespace = DirectoryNamespace(settings.place, storage_options=options)
+        self.namespace = ServedNamespace(settings.place, storage_options=options)
         config = {} if settings.memory is None else {"memory_limit": settings.memory}
         self.connection = connect(
             settings.place, read_only=not settings.write, confined=True, config=config, storage_options=options

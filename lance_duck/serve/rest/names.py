@@ -21,8 +21,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from lance_duck.errors import NotFoundError, UnsupportedError
+from lance_duck.errors import AlreadyExistsError, NotFoundError, UnsupportedError
 from lance_duck.namespaces.base import TableDescription
+from lance_duck.namespaces.names import object_id
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import RequestError
 from lance_duck.serve.http.answers import HttpAnswer, json_answer
@@ -64,6 +65,7 @@ def register_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Give a name to a table that is a folder below the root.
 
     Raises:
+        AlreadyExistsError: Another name has the folder.
         NotFoundError: The folder is not a table.
     """
     _check_has_locations(call)
@@ -73,6 +75,9 @@ def register_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
         raise UnsupportedError("a name cannot be registered again", where="mode", remedy="deregister it first")
     name, location = requested_name(request), needed_text(body, "location")
     inside = location.removeprefix(call.settings.place.rstrip("/") + "/")
+    others = call.namespace.names_sharing(inside) - {object_id(name)}
+    if others:
+        raise AlreadyExistsError("another table has this location", where=min(others), remedy="deregister it first")
     with missing_is_namespace():
         call.namespace.register_table(name, inside)
     try:
@@ -93,7 +98,7 @@ def deregister_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
 
 
 def drop_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
-    """Remove a table with its files."""
+    """Remove a table with its files. Files that another name shares stay."""
     checked_body(request, ())
     name = requested_name(request)
     place = call.namespace.describe_table(name)

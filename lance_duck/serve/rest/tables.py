@@ -27,6 +27,7 @@ from typing import Any, Final
 from lance_duck.errors import NotFoundError
 from lance_duck.namespaces.base import TableDescription
 from lance_duck.serve.gate.call import ServerCall
+from lance_duck.serve.gate.refusals import ForbiddenError
 from lance_duck.serve.http.answers import HttpAnswer, json_answer
 from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.http.routes import HttpRoute
@@ -247,7 +248,7 @@ def _has_version(call: ServerCall, name: tuple[str, ...]) -> bool:
     call.check()
     try:
         return not call.namespace.is_declared_only(call.namespace.describe_table(name))
-    except NotFoundError:
+    except (NotFoundError, ForbiddenError):  # a table outside has none for callers
         return False
 
 

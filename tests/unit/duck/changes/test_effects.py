@@ -110,3 +110,42 @@ def test_a_change_in_a_common_table_expression_is_a_change() -> None:
 def test_a_text_that_is_not_sql_raises_the_error_of_the_parser(sql: str) -> None:
     with pytest.raises(duckdb.ParserException):
         effects(sql)
+
+
+@pytest.mark.parametrize(
+    "name", ["memory.main.x", "memory.x", '"memory".x', 'MEMORY."main".x', "temp.x", "system.main.x"]
+)
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *("CREATE TABLE {} AS SELECT 1 AS a", "CREATE OR REPLACE TABLE {} (a INT)", "CREATE VIEW {} AS SELECT 1"),
+        *("CREATE TABLE IF NOT EXISTS {} (a INT)", "CREATE MACRO {}(a) AS a", "CREATE OR REPLACE FUNCTION {}(a) AS a"),
+        *(
+            "CREATE TYPE {} AS INT",
+            "CREATE SEQUENCE {}",
+            "INSERT INTO {} VALUES (1)",
+            "INSERT OR REPLACE INTO {} FROM t",
+        ),
+        *("UPDATE {} SET a = 1", "DELETE FROM {}", "TRUNCATE {}", "DROP TABLE {}", "DROP VIEW IF EXISTS {}"),
+        *(
+            "DROP MACRO {}",
+            "ALTER TABLE {} ADD COLUMN b INT",
+            "ALTER VIEW {} RENAME TO y",
+            "COMMENT ON TABLE {} IS 'c'",
+        ),
+        *("COMMENT ON COLUMN {}.a IS 'c'", "COPY {} FROM 'x.csv'", "WITH c AS (SELECT 1) INSERT INTO {} FROM c"),
+        "MERGE INTO {} USING t ON true WHEN MATCHED THEN DELETE",
+    ],
+)
+def test_changes_of_native_databases_are_other(statement: str, name: str) -> None:
+    assert [each.kind for each in effects(statement.format(name))] == [EffectKind.OTHER]
+
+
+@pytest.mark.parametrize("statement", ["CREATE SCHEMA memory.s", "COPY FROM DATABASE lance TO memory"])
+def test_changes_of_schemas_of_native_databases_are_other(statement: str) -> None:
+    assert [each.kind for each in effects(statement)] == [EffectKind.OTHER]
+
+
+def test_a_column_may_be_qualified_with_a_name_of_a_native_database() -> None:
+    statement = "UPDATE t SET a = temp.a FROM u AS temp WHERE temp.b = t.b"
+    assert [each.kind for each in effects(statement)] == [EffectKind.CHANGE]

@@ -1,0 +1,49 @@
+"""The names of the served folder. Symbolic links do not lead out of it."""
+
+from __future__ import annotations
+
+import os
+
+from lance_duck.namespaces import DirectoryNamespace
+from lance_duck.namespaces.base import TableDescription
+from lance_duck.namespaces.names import Name
+from lance_duck.serve.gate.refusals import ForbiddenError
+from lance_duck.store import local_path
+
+
+class ServedNamespace(DirectoryNamespace):
+    """A folder of tables that refuses tables behind symbolic links to places outside.
+
+    Its methods raise ForbiddenError for such a table.
+    """
+
+    def describe_table(self, name: Name) -> TableDescription:
+        """See `DirectoryNamespace.describe_table`."""
+        return self._checked(super().describe_table(name))
+
+    def place_of_new(self, name: Name) -> TableDescription:
+        """See `DirectoryNamespace.place_of_new`."""
+        return self._checked(super().place_of_new(name))
+
+    def declare_table(self, name: Name) -> TableDescription:
+        """See `DirectoryNamespace.declare_table`. Checks first, because a declaration writes a file."""
+        self.place_of_new(name)
+        return self._checked(super().declare_table(name))
+
+    def discard(self, place: TableDescription) -> None:
+        """See `DirectoryNamespace.discard`. Keeps files outside."""
+        if self._is_inside(place):
+            super().discard(place)
+
+    def _checked(self, place: TableDescription) -> TableDescription:
+        if not self._is_inside(place):
+            raise ForbiddenError("the table is outside the served folder", remedy="serve the folder that contains it")
+        return place
+
+    def _is_inside(self, place: TableDescription) -> bool:
+        """Return whether a table is in the folder. Object stores have no symbolic links."""
+        path, root = local_path(place.location), local_path(self.root)
+        if path is None or root is None:
+            return True
+        real = os.path.realpath(root)
+        return os.path.commonpath((real, os.path.realpath(path))) == real
