@@ -235,7 +235,7 @@ def started(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         command.app(standalone_mode=False)
         return made[-1], capsys.readouterr().out.splitlines()
 
-    monkeypatch.setattr(serve.run, "Server", Server)
+    monkeypatch.setattr(run, "Server", Server)
     monkeypatch.setattr(serve, "_write_logs", lambda form, level: None)
     return start
 
