@@ -25,7 +25,7 @@ import lance_duck as ld
 import lance_duck_command as command
 from lance_duck.cli import serve
 from lance_duck.errors import InvalidInputError
-from lance_duck.serve import run as running
+from lance_duck.serve import run as run_module
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.gate.tokens import AccessToken, Role
 from lance_duck.serve.run import Server
@@ -236,7 +236,7 @@ def started(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         command.app(standalone_mode=False)
         return made[-1], capsys.readouterr().out.splitlines()
 
-    monkeypatch.setattr(running, "Server", Server)
+    monkeypatch.setattr(run_module, "Server", Server)
     monkeypatch.setattr(serve, "_write_logs", lambda form, level: None)
     return start
 
