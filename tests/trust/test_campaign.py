@@ -32,7 +32,7 @@ def pass_fail_exit_or_hang(seed: int, folder: Path) -> Mapping[str, int]:
     return {"checks": seed + 1}
 
 
-KIND = TrialKind("sample", "test_campaign:pass_fail_exit_or_hang", "It passes, fails, exits or hangs.", 1, seconds=1.0)
+KIND = TrialKind("sample", "test_campaign:pass_fail_exit_or_hang", "It passes, fails, exits or hangs.", 1, seconds=5.0)
 
 
 def test_failures_crashes_and_hangs_are_reported_with_their_seed() -> None:
@@ -40,7 +40,7 @@ def test_failures_crashes_and_hangs_are_reported_with_their_seed() -> None:
     found = run_kind(KIND, 0, 6, None, said.append)
     assert (found.trials, found.counts) == (6, {"checks": 1 + 5 + 6})
     assert [seed for seed, _ in found.failures] == [1, 2, 3]
-    for (seed, why), reason in zip(found.failures, ("one is wrong", "ended with 3", "hung for 1 s"), strict=True):
+    for (seed, why), reason in zip(found.failures, ("one is wrong", "ended with 3", "hung for 5 s"), strict=True):
         assert reason in why
         assert any(command(KIND, seed) in text and reason in text for text in said)
     assert said[-1].startswith("sample: 6 trials, 3 failed, 12 checks; seeds 0 to 5;")
