@@ -147,15 +147,15 @@ def check_refused(places: dict[str, Path], closed: ld.Connection, positions: lis
 @pytest.mark.parametrize(
     "spelling",
     [
-        *("memory://b/root/../x/t.lance", "memory://b/root/%2e%2e/x/t.lance", "memory://b/root/..%2Fx/t.lance"),
-        *("memory://b/rooted/t.lance", "memory://b/t.lance", "memory://c/root/t.lance", "s3://b/root/t.lance"),
-        *("memory://b/root/./../x.lance", "memory://b/Root/t.lance", "memory://b/root\t/../x.lance", "/b/root/t.lance"),
+        *("memory://b/lake/../x/t.lance", "memory://b/lake/%2e%2e/x/t.lance", "memory://b/lake/..%2Fx/t.lance"),
+        *("memory://b/lakes/t.lance", "memory://b/t.lance", "memory://c/lake/t.lance", "s3://b/lake/t.lance"),
+        *("memory://b/lake/./../x.lance", "memory://b/Lake/t.lance", "memory://b/lake\t/../x.lance", "/b/lake/t.lance"),
     ],
 )
 def test_paths_outside_a_prefix_of_a_bucket_are_refused(spelling: str) -> None:
-    ld.write_dataset({"id": [1, 2]}, "memory://b/root/t.lance", mode="overwrite")
-    with ld.connect("memory://b/root", confined=True) as connection:
-        for sql in ("FROM t", "FROM 'memory://b/root/t.lance'", "FROM 'MEMORY://b//root/%74.lance/'"):
+    ld.write_dataset({"id": [1, 2]}, "memory://b/lake/t.lance", mode="overwrite")
+    with ld.connect("memory://b/lake", confined=True) as connection:
+        for sql in ("FROM t", "FROM 'memory://b/lake/t.lance'", "FROM 'MEMORY://b//lake/%74.lance/'"):
             assert connection.execute(sql).fetchall() == [(1,), (2,)]
         for sql in (
             "FROM lance_scan('{path}')",
