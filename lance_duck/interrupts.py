@@ -1,9 +1,11 @@
 """Requests of other threads to stop a statement, which its thread checks between steps.
 
-with interrupt: …              the thread of the statement
-interrupt.request()            another thread
-interrupts.check()             long loops of the statement
-interrupts.check_last()        directly before a change is published; afterwards, requests have no effect
+    with interrupt: …              the thread of the statement
+    interrupt.request()            another thread
+    interrupts.check()             long loops of the statement
+    interrupts.check_last()        directly before a change is published
+
+Requests after `check_last` have no effect.
 """
 
 from __future__ import annotations

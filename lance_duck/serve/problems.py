@@ -62,6 +62,9 @@ _LONGEST: Final = 4000
 _READ: Final = 20_000
 """Maximum number of characters of an error in which secrets are sought. A secret at this end is beyond `_LONGEST`."""
 
+_CODE: Final = "code_for_clients"
+"""Attribute of an error with its code."""
+
 
 class Subject(Enum):
     """What an error is about, with the codes for "not found" and "exists"."""
@@ -83,10 +86,6 @@ def about(subject: Subject) -> Iterator[None]:
     except (errors.NotFoundError, errors.AlreadyExistsError) as error:
         vars(error)[_CODE] = missing if isinstance(error, errors.NotFoundError) else existing
         raise
-
-
-_CODE: Final = "code_for_clients"
-"""Attribute of an error with its code."""
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import CommitConflictError, PartlyCommittedError
-from lance_duck.namespaces import DirectoryNamespace
 from lance_duck.serve.gate.refusals import AbandonedError, LimitError
+from lance_duck.serve.gate.served_names import ServedNamespace
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.gate.tokens import Caller
 from lance_duck.snapshot import Version
@@ -39,7 +39,7 @@ class ServerCall:
         self,
         caller: Caller,
         settings: ServeSettings,
-        namespace: DirectoryNamespace,
+        namespace: ServedNamespace,
         connection: Connection,
         limit: float,
     ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from lance_duck.namespaces import DirectoryNamespace
 from lance_duck.namespaces.base import TableDescription
@@ -16,6 +17,12 @@ class ServedNamespace(DirectoryNamespace):
 
     Its methods raise ForbiddenError for such a table.
     """
+
+    def tables(self, inside: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+        """Yield the names of all tables. Tables of a namespace come before the tables of its children."""
+        yield from ((*inside, name) for name in self.list_tables(inside))
+        for child in self.list_namespaces(inside):
+            yield from self.tables((*inside, child))
 
     def describe_table(self, name: Name) -> TableDescription:
         """See `DirectoryNamespace.describe_table`."""

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from lance_duck.errors import InvalidInputError
+from lance_duck.redact import shown
 from lance_duck.serve.gate.tokens import AccessToken
+from lance_duck.store import local_path
 
 MIB: Final = 1 << 20
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
@@ -19,7 +21,7 @@ class ServeSettings:
     """Settings of a server.
 
     Attributes:
-        place: Folder or URI with the tables.
+        place: Folder or URI with the tables. A local path becomes absolute.
         host: Address to listen on.
         port: Port to listen on. 0 chooses a free one.
         write: Whether callers with the role "write" may change tables.
@@ -73,6 +75,9 @@ class ServeSettings:
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        path = local_path(self.place)
+        if path is not None:
+            object.__setattr__(self, "place", os.path.abspath(path))
         if self.host not in LOOPBACK and not self.tokens:
             raise InvalidInputError(
                 "a server that other machines reach needs a token", where=self.host, remedy="pass --token-file"
@@ -92,3 +97,8 @@ class ServeSettings:
             raise InvalidInputError("max_waiting must not be negative", found=self.max_waiting)
         if not 0 <= self.port < 1 << 16:
             raise InvalidInputError("invalid port", expected="0 to 65535", found=self.port)
+
+    def without_place(self, text: str) -> str:
+        """Return a text in which paths begin below the served folder."""
+        place = shown(self.place).rstrip("/")
+        return text.replace(f"{place}/", "").replace(place, "this server") if place else text

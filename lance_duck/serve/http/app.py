@@ -1,7 +1,8 @@
 """The ASGI application: a request passes the gate, a handler answers it in a worker thread, and the answer is sent.
 
 An error before the first byte has its own status. After it, the connection is closed without the end of the body, so
-that no client takes a cut answer for a whole one. HTTP/1.0 has no end of a body, so its answers are not streamed.
+that no client takes a cut answer for a whole one. Answers to HTTP/1.0 are not streamed, because it does not mark the
+end of a body.
 """
 
 from __future__ import annotations
@@ -115,10 +116,7 @@ class ServeApp:
     def _public(self, problem: HttpProblem) -> str:
         """Return the text of a problem. Locations are left out of server errors, and if the server hides them."""
         settings = self.gate.settings
-        if settings.locations and problem.status < 500:
-            return problem.text
-        root = settings.place.rstrip("/")
-        return problem.text.replace(f"{root}/", "").replace(root, "the root") if root else problem.text
+        return problem.text if settings.locations and problem.status < 500 else settings.without_place(problem.text)
 
     async def _answer(self, scope: Scope, headers: Mapping[str, str], receive: Receive, sender: _Sender) -> None:
         settings = self.gate.settings
@@ -128,8 +126,8 @@ class ServeApp:
             await sender.whole(probe())
             return
         check_origin(headers, settings)
-        is_open = not probe and self._routes.is_open(scope["method"], path)
-        caller = NOBODY if is_open else self.gate.caller(token_of(headers))
+        found = None if probe else self._routes.get(scope["method"], path)
+        caller = NOBODY if found and found[0].is_open else self.gate.caller(token_of(headers))
         if probe:
             await sender.whole(probe())
             return
@@ -138,7 +136,9 @@ class ServeApp:
             body = Body(receive, settings.max_json, settings.timeout)
             await pass_on(mounted, {**scope}, await body.read(), body, sender.forward)
             return
-        route, names = self._routes.find(scope["method"], path)
+        if found is None:
+            raise self._routes.missing(scope["method"], path)
+        route, names = found
         sender.route = route.path
         if route.is_change:
             self.gate.check_may_change(caller)

@@ -1,15 +1,15 @@
-"""RouteTable: which handler answers which path.
+"""Maps paths to handlers.
 
 A path is matched in its encoded form, with or without "/" at its end. Its parts are decoded once, afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from lance_duck.errors import NotFoundError
+from lance_duck.errors import LanceDuckError, NotFoundError
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import RequestError
 from lance_duck.serve.http.answers import HttpAnswer, StreamedAnswer
@@ -48,29 +48,28 @@ class RouteTable:
             shape = tuple("{}" if part.startswith("{") else part for part in _parts(route.path))
             self._routes.setdefault(shape, {})[route.method] = route
 
-    def find(self, method: str, path: str) -> tuple[HttpRoute, dict[str, str]]:
-        """Return the route of an encoded path, and the decoded parts that it names.
-
-        Raises:
-            NotFoundError: No route has this path.
-            RequestError: The path needs another method.
-        """
+    def get(self, method: str, path: str) -> tuple[HttpRoute, dict[str, str]] | None:
+        """Return the route of an encoded path, and the decoded parts that it names. None if there is no such route."""
         parts = _parts(path)
+        route = self._methods(parts).get(method)
+        if route is None:
+            return None
+        named = zip(_parts(route.path), parts, strict=True)
+        return route, {name[1:-1]: unquote(part) for name, part in named if name.startswith("{")}
+
+    def missing(self, method: str, path: str) -> LanceDuckError:
+        """Return the error for a path without a route: it is unknown, or needs another method."""
+        methods = self._methods(_parts(path))
+        if methods:
+            return RequestError("wrong method", where=path, expected=" or ".join(methods), found=method)
+        return NotFoundError("unknown path", where=path)
+
+    def _methods(self, parts: tuple[str, ...]) -> Mapping[str, HttpRoute]:
+        """Return the routes of a path, by method."""
         for shape, by_method in self._routes.items():
             if len(shape) == len(parts) and all(a in ("{}", b) for a, b in zip(shape, parts, strict=True)):
-                route = by_method.get(method)
-                if route is None:
-                    raise RequestError("wrong method", where=path, expected=" or ".join(by_method), found=method)
-                named = zip(_parts(route.path), parts, strict=True)
-                return route, {name[1:-1]: unquote(part) for name, part in named if name.startswith("{")}
-        raise NotFoundError("unknown path", where=path)
-
-    def is_open(self, method: str, path: str) -> bool:
-        """Return whether callers without a token may use an encoded path."""
-        try:
-            return self.find(method, path)[0].is_open
-        except (NotFoundError, RequestError):
-            return False
+                return by_method
+        return {}
 
 
 def _parts(path: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import ForbiddenError, RequestError
 from lance_duck.serve.gate.statements import StatementRows, batches_of, run_statements
 from lance_duck.serve.mcp.answers import ShownChanges, ShownPlan, ShownRows
-from lance_duck.serve.mcp.names import TableArgument, open_named, parts_of, without_root
+from lance_duck.serve.mcp.names import TableArgument, open_named, parts_of
 from lance_duck.serve.mcp.rows import LONGEST_NAME, limited_rows
 from lance_duck.serve.mcp.texts import LONGEST_ANSWER, cut_text, first_fitting
 
@@ -41,7 +41,7 @@ def explain(call: ServerCall, sql: Annotated[str, Field(description="A statement
     """Explain how a statement would run: its plan, and the indexes that it uses."""
     with closing(_run(call, f"EXPLAIN {sql}", None).batches) as batches:
         texts = [str(text) for batch in batches for text in batch.column(batch.num_columns - 1).to_pylist()]
-    return ShownPlan(plan=cut_text(without_root("\n".join(texts), call.namespace), _LONGEST_PLAN))
+    return ShownPlan(plan=cut_text(call.settings.without_place("\n".join(texts)), _LONGEST_PLAN))
 
 
 def changes(

@@ -23,7 +23,6 @@ from lance_duck.serve.http.answers import json_answer
 from lance_duck.serve.http.body import Message, Receive
 from lance_duck.serve.http.mounts import Send
 from lance_duck.serve.mcp import queries, tables
-from lance_duck.serve.mcp.names import without_root
 from lance_duck.serve.problems import HttpProblem
 from lance_duck.version import __version__
 
@@ -167,7 +166,7 @@ class McpApp:
         problem = HttpProblem.of(meaning_of(error), request_id)
         if problem.status >= 500:
             _LOG.error("%s failed, request %s", what, request_id, exc_info=error)
-        return without_root(problem.text.replace("versions() lists", "versions lists"), self._gate.namespace)
+        return self._gate.settings.without_place(problem.text.replace("versions() lists", "versions lists"))
 
 
 class _Running:

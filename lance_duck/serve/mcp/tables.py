@@ -25,7 +25,7 @@ from lance_duck.serve.mcp.answers import (
     ShownRows,
     ToolTable,
 )
-from lance_duck.serve.mcp.names import TableArgument, open_named, shown_name, table_names, without_root
+from lance_duck.serve.mcp.names import TableArgument, open_named, shown_name
 from lance_duck.serve.mcp.rows import limited_rows, shown_rows, shown_type
 from lance_duck.serve.mcp.texts import LONGEST_CELL, cut_text, first_fitting, json_size
 
@@ -50,7 +50,7 @@ ColumnsArgument = Annotated[list[str] | None, Field(description="Columns to retu
 
 def list_tables(call: ServerCall) -> ListedTables:
     """List the tables with their numbers of rows and columns. Begin here."""
-    names = list(table_names(call.namespace))
+    names = list(call.namespace.tables())
     listed = (_listed(call, name) for name in names[:_OPENED])
     tables, left_out = first_fitting(listed, 3 * _LONGEST_LIST, lambda table: json_size(table.model_dump()))
     return ListedTables(tables=tables, left_out=left_out + max(0, len(names) - _OPENED))
@@ -168,7 +168,7 @@ def _listed(call: ServerCall, name: tuple[str, ...]) -> ToolTable:
         )
     except LanceDuckError as error:
         call.check()
-        return ToolTable(name=shown_name(name), problem=cut_text(without_root(shown(error), call.namespace), 200))
+        return ToolTable(name=shown_name(name), problem=cut_text(call.settings.without_place(shown(error)), 200))
 
 
 def _nulls(call: ServerCall, dataset: LanceDataset, field: pa.Field) -> int | None:

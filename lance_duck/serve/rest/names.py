@@ -18,11 +18,10 @@ write and read the store themselves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from lance_duck.errors import AlreadyExistsError, NotFoundError, UnsupportedError
-from lance_duck.namespaces.base import TableDescription
 from lance_duck.namespaces.names import object_id
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import RequestError
@@ -90,20 +89,12 @@ def register_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
 
 def deregister_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Remove the name of a table, and keep its files."""
-    checked_body(request, ())
-    name = requested_name(request)
-    place = call.namespace.describe_table(name)
-    call.namespace.deregister_table(name)
-    return _removed(call, name, place)
+    return _removed(call, request, call.namespace.deregister_table)
 
 
 def drop_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Remove a table with its files. Files that another name shares stay."""
-    checked_body(request, ())
-    name = requested_name(request)
-    place = call.namespace.describe_table(name)
-    call.namespace.drop_table(name)
-    return _removed(call, name, place)
+    return _removed(call, request, call.namespace.drop_table)
 
 
 def rename_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
@@ -175,7 +166,12 @@ def _check_has_locations(call: ServerCall) -> None:
         raise UnsupportedError("the server keeps the locations of tables to itself", remedy="send the rows to it")
 
 
-def _removed(call: ServerCall, name: tuple[str, ...], place: TableDescription) -> HttpAnswer:
+def _removed(call: ServerCall, request: HttpRequest, remove: Callable[[tuple[str, ...]], None]) -> HttpAnswer:
+    """Remove a name, and return it with its location."""
+    checked_body(request, ())
+    name = requested_name(request)
+    place = call.namespace.describe_table(name)
+    remove(name)
     answer: Mapping[str, Any] = {"id": list(name)}
     return json_answer({**answer, "location": place.location} if call.settings.locations else answer)
 

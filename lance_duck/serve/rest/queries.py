@@ -22,7 +22,6 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import UnsupportedError
-from lance_duck.redact import shown
 from lance_duck.scan.nearest.options import DEFAULT_K, only_vector_column
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.serve.gate.call import ServerCall
@@ -92,7 +91,7 @@ QUERIES: Final = (
 
 def _plan_answer(call: ServerCall, table: LanceDataset, plan: str) -> HttpAnswer:
     if not call.settings.locations:
-        plan = plan.replace(shown(table.uri), "…")
+        plan = call.settings.without_place(plan)
     return json_answer(str(plan), headers=answer_headers(table))
 
 

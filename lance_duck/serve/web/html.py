@@ -81,14 +81,8 @@ def problem_page(settings: ServeSettings, problem: HttpProblem, path: str) -> Ht
     if problem.status == 401:
         return redirect(f"/login?{urlencode({'next': path})}")
     title = _TITLES.get(problem.status, "Something failed" if problem.status >= 500 else "This did not work")
-    text = without_place(problem.text, settings)
+    text = settings.without_place(problem.text)
     return html_page(settings, "problem.html", status=problem.status, title=title, text=text)
-
-
-def without_place(text: str, settings: ServeSettings) -> str:
-    """Return a text in which paths begin below the served folder."""
-    place = shown(settings.place).rstrip("/")
-    return text.replace(f"{place}/", "").replace(place, "this server")
 
 
 def accepts_html(headers: Mapping[str, str]) -> bool:

@@ -32,7 +32,7 @@ from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.problems import HttpProblem
 from lance_duck.serve.web.cells import shown_columns
 from lance_duck.serve.web.formats import CSV, HTML, PARQUET, SAFE, rows_answer, wanted_format
-from lance_duck.serve.web.html import html_page, without_place
+from lance_duck.serve.web.html import html_page
 from lance_duck.serve.web.names import listed_tables
 from lance_duck.serve.web.plan import PREFIX, PlanTree, plan_tree
 from lance_duck.serve.web.values import json_values
@@ -148,7 +148,7 @@ def _page(call: ServerCall, asked: StatementRequest) -> HttpAnswer:
             problem = HttpProblem.of(reason, "")
             if problem.status >= 500:
                 raise reason from error
-            status, values["problem"] = problem.status, without_place(problem.text, call.settings)
+            status, values["problem"] = problem.status, call.settings.without_place(problem.text)
     values |= {"query": asked.query, "seconds": time.monotonic() - began, "most_rows": MOST_ROWS}
     names, _ = listed_tables(call.namespace, _LISTED)
     return html_page(call.settings, "sql.html", status=status, tables=names, **values)
@@ -158,7 +158,7 @@ def _plan(call: ServerCall, asked: StatementRequest) -> PlanTree:
     table, _ = first_rows(call, asked.run(call, PREFIX), MOST_ROWS)
     if table.num_columns != 2 or not table.num_rows:
         raise RequestError("one statement is explained at a time", remedy="explain the statements one by one")
-    return plan_tree(without_place(str(table.column(1)[0].as_py()), call.settings))
+    return plan_tree(call.settings.without_place(str(table.column(1)[0].as_py())))
 
 
 def _json_field(text: str | None) -> Any:

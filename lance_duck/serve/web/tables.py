@@ -16,7 +16,7 @@ from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import RequestError
 from lance_duck.serve.http.answers import HttpAnswer
 from lance_duck.serve.http.request import HttpRequest
-from lance_duck.serve.web.html import html_page, without_place
+from lance_duck.serve.web.html import html_page
 from lance_duck.serve.web.names import TableName, listed_tables, sql_name
 from lance_duck.snapshot import Version
 
@@ -107,4 +107,4 @@ def _listed(call: ServerCall, name: TableName) -> ListedTable:
         )
     except LanceDuckError as error:
         call.check()
-        return ListedTable(name, problem=without_place(shown(error), call.settings))
+        return ListedTable(name, problem=call.settings.without_place(shown(error)))

@@ -79,7 +79,7 @@ class ExportStatement(LanceStatement):
         return [schema for schema in self._all_schemas(session) if schema.tables]
 
     def _all_schemas(self, session: ChangeSession) -> list[DatabaseSchema]:
-        """Return all schemas of the named Lance database, or of those of the search path."""
+        """Return all schemas of the named database. Without a name, use all databases of the search path."""
         names = [self.name]
         if self.name is None:
             path = session.relation("SELECT system.main.current_setting('search_path')", {}).fetchall()[0][0]
