@@ -35,3 +35,16 @@ def test_paths_may_be_encoded_and_end_with_a_slash(start: Callable[..., Server],
 
 def test_an_unknown_path_is_not_found(server: Server) -> None:
     assert fetch(f"{server.url}/nope") == (404, {"error": "/nope: unknown path", "code": 4})
+
+
+def test_errors_hide_the_folder_if_locations_are_hidden(
+    start: Callable[..., Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ld.write_dataset({"x": [1]}, tmp_path / "data" / "t.lance")
+    monkeypatch.chdir(tmp_path)
+    for place in ("data", str(tmp_path / "data"), f"file://{tmp_path}/data"):
+        server = start(place, locations=False)
+        status, answer = fetch(f"{server.url}/table/t?version=9", accept="application/json")
+        assert status == 404
+        assert str(tmp_path) not in str(answer)
+        assert "t.lance: no version 9" in str(answer)
