@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
+import os
 from datetime import datetime
-from pathlib import Path
 
 import lance_duck as ld
 from lance_duck.errors import InvalidInputError, NotFoundError
@@ -38,8 +38,8 @@ def open_folder(path: str) -> DirectoryNamespace | None:
 def check_folder(folder: str) -> None:
     """Raise NotFoundError if a path is not a local folder. URIs of object stores are not checked."""
     path = local_path(folder)
-    if path is not None and not Path(path).is_dir():  # a namespace may be empty before its folder exists
-        is_file = Path(path).exists()
+    if path is not None and not os.path.isdir(path):  # a namespace may be empty before its folder exists
+        is_file = os.path.exists(path)
         remedy = None if is_file else did_you_mean_path(folder)
         raise NotFoundError("not a folder" if is_file else "no such folder", where=folder, remedy=remedy)
 

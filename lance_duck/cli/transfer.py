@@ -87,7 +87,7 @@ def export(
     """Write rows of a table to a file. The file extension selects the format."""
     options = _options(target)
     path = Path(target)
-    if path.exists() and not overwrite:
+    if os.path.exists(path) and not overwrite:
         raise AlreadyExistsError("the file exists", where=target, remedy="--overwrite replaces it")
     dataset = open_table(table, version, tag, asof)
     total = dataset.count_rows() if where is None else None
@@ -129,7 +129,7 @@ def _options(target: str) -> str:
     """Return the COPY options for a file, based on its extensions."""
     path, packed = Path(target), ""
     ending = path.suffix.lower()
-    if "://" in target or path.is_dir():
+    if "://" in target or os.path.isdir(path):
         raise InvalidInputError("target", where=target, expected="a file on a local disk")
     if ending in _PACKED:
         packed = f", COMPRESSION {_PACKED[ending]}"

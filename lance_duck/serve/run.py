@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import signal
 import socket
 import ssl
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -129,7 +129,7 @@ def _listening(settings: ServeSettings) -> socket.socket:
         StoreError: The address is in use, or is not an address of this machine.
     """
     for path in (settings.tls_cert, settings.tls_key):
-        if path is not None and not Path(path).is_file():
+        if path is not None and not os.path.isfile(path):
             raise NotFoundError("no such file", where=path)
     try:
         family, _, _, _, address = socket.getaddrinfo(

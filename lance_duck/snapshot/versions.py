@@ -7,11 +7,11 @@ is only needed on web servers, which do not support listings.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
@@ -237,7 +237,7 @@ def _no_table(store: Store) -> NotFoundError:
         f"the folder contains tables: open {' or '.join(tables)}, or all with lance_duck.connect" if tables else None
     )
     path = local_path(store.uri)
-    if path is not None and Path(path).is_file():
+    if path is not None and os.path.isfile(path):
         remedy = (
             "this is a file: read it with pyarrow, pandas or DuckDB, and store its rows with lance_duck.write_dataset"
         )

@@ -42,7 +42,7 @@ def test_a_wrong_hint_does_not_matter(hand_made: Make, tmp_path: Path, hint: byt
     assert open_snapshot(table.write(tmp_path)).version == 2
 
 
-@pytest.mark.parametrize("place", ["nowhere", ".", "file"])
+@pytest.mark.parametrize("place", ["nowhere", ".", "file", "x" * 300, "x/" * 3000])
 def test_a_path_that_is_not_a_table_raises_not_found(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_bytes(b"PAR1")
     with pytest.raises(NotFoundError, match="Lance table not found") as caught:

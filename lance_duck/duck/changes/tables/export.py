@@ -31,7 +31,7 @@ from lance_duck.duck.databases.database_schema import SCHEMA, DatabaseSchema
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import folded, literal, qualified_names, quoted
-from lance_duck.errors import InvalidInputError, UnsupportedError, warn_of_table
+from lance_duck.errors import InvalidInputError, StoreError, UnsupportedError, warn_of_table
 from lance_duck.store.uri import local_path
 
 _SCRIPTS: Final = ("schema.sql", "load.sql")
@@ -118,7 +118,7 @@ class ExportStatement(LanceStatement):
             if native is not None:
                 _export(session, native, path, self.options)
                 scripts = _scripts(folder)
-            os.makedirs(folder, exist_ok=True)
+            _make(folder)
             with _copies(session, folder):
                 for name, table in opened:
                     added = self._exported(session, name, table, folder, scripts["load.sql"])
@@ -263,10 +263,17 @@ def _unused(folder: str, name: str, load: str) -> str:
     return os.path.join(folder, file)
 
 
+def _make(folder: str) -> None:
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise StoreError("cannot create the folder", where=folder, found=error.strerror or str(error)) from error
+
+
 @contextmanager
 def _removed_after_error(folder: str) -> Iterator[None]:
     """Remove a new folder and its new parents after an error. A folder that existed is kept."""
-    new = [path for path in (Path(folder), *Path(folder).parents) if not path.exists()]
+    new = [path for path in (Path(folder), *Path(folder).parents) if not os.path.exists(path)]
     try:
         yield
     except BaseException:
