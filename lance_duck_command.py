@@ -579,6 +579,12 @@ def serve(
     write: Annotated[bool, typer.Option("--write", help="Allow changes.")] = False,
     sql: SqlOption = True,
     mcp: Annotated[bool, typer.Option("--mcp", help="Answer the Model Context Protocol at /mcp.")] = False,
+    flight: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, metavar="PORT", help="Speak Arrow Flight SQL on this port; 0 chooses a free one."
+        ),
+    ] = None,
     web: Annotated[bool, typer.Option("--web/--no-web", help="Serve pages for people.")] = True,
     token_file: Annotated[
         str | None,

@@ -39,6 +39,7 @@ def serve(
     write: bool = False,
     sql: bool = True,
     mcp: bool = False,
+    flight: int | None = None,
     web: bool = True,
     token_file: str | None = None,
     tls_cert: str | None = None,
@@ -79,6 +80,7 @@ def serve(
         locations=locations if locations is not None else local_path(place) is None or host in LOOPBACK,
         web=web,
         mcp=mcp,
+        flight=flight,
         metrics=metrics,
         tls_cert=tls_cert,
         tls_key=tls_key,
@@ -86,9 +88,7 @@ def serve(
     )
     served = run.Server(settings)
     write_line(f"Serving {shown(place)} at {served.url}, {'reading and writing' if write else 'read-only'}")
-    if made is not None:
-        write_line(f"Token, shown only now: {made}")
-    sys.stdout.flush()
+    _write_more(served, made)
     served.run()
 
 
@@ -134,3 +134,12 @@ def _write_logs(form: str, level: str) -> None:
     handler.setFormatter(run.JsonLines() if is_json else logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("lance_duck").setLevel(level.upper())
+
+
+def _write_more(served: run.Server, made: str | None) -> None:
+    """Write the address for Flight SQL, and the token if it was made just now."""
+    if served.flight_url is not None:
+        write_line(f"Flight SQL at {served.flight_url}")
+    if made is not None:
+        write_line(f"Token, shown only now: {made}")
+    sys.stdout.flush()

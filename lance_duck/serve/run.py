@@ -33,8 +33,10 @@ except ModuleNotFoundError as error:
     raise UnsupportedError("a server needs the package uvicorn", remedy=install_extra("serve")) from error
 
 if TYPE_CHECKING:
+    from lance_duck.serve.flight import server as flight_server
     from lance_duck.serve.mcp import server as mcp_server
 else:
+    flight_server = lazy.modules(globals(), "lance_duck.serve.flight", "server")
     mcp_server = lazy.modules(globals(), "lance_duck.serve.mcp", "server")
 
 _IDLE: Final = 120
@@ -64,6 +66,9 @@ class Server:
             self._socket = undone.enter_context(_listening(settings))
             self.gate = Gate(settings)
             undone.callback(self.gate.close)
+            self._flight = None if settings.flight is None else flight_server.FlightServer(self.gate)
+            if self._flight is not None:
+                undone.callback(self._flight.close)
             mounts = {"/mcp": mcp_server.McpApp(self.gate)} if settings.mcp else {}
             probes = _probes(self.gate)
             self.app = ServeApp(self.gate, RouteTable(routes), probes, mounts, _problem_answer(settings))
@@ -94,9 +99,19 @@ class Server:
         scheme = "http" if self.gate.settings.tls_cert is None else "https"
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
+    @property
+    def flight_url(self) -> str | None:
+        """Address for Flight SQL, such as "grpc://127.0.0.1:31337". None if the server has no Flight SQL."""
+        return None if self._flight is None else self._flight.url
+
     def _serve(self) -> None:
-        with self._socket:
-            self._uvicorn.run([self._socket])
+        try:
+            with self._socket:
+                self._uvicorn.run([self._socket])
+        finally:
+            if self._flight is not None:
+                self._flight.close()
+            self.gate.close()
 
 
 def _config(app: ServeApp, settings: ServeSettings) -> uvicorn.Config:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -71,6 +72,18 @@ class ServerCall:
             cursor = self._connection.cursor()
             self._cursors.append(cursor)
         return cursor
+
+    @contextmanager
+    def using(self, cursor: Connection) -> Iterator[None]:
+        """Let the deadline interrupt the statements of a connection that outlives this call."""
+        with self._lock:
+            self.check()
+            self._cursors.append(cursor)
+        try:
+            yield
+        finally:
+            with self._lock, suppress(ValueError):  # `close` has taken all cursors
+                self._cursors.remove(cursor)
 
     def check(self) -> None:
         """Raise the error of a cancelled call, or LimitError after the deadline."""

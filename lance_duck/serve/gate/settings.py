@@ -41,6 +41,7 @@ class ServeSettings:
         locations: Whether answers contain the locations of tables.
         web: Whether the server has pages for people.
         mcp: Whether the server answers the Model Context Protocol at /mcp.
+        flight: Port of Arrow Flight SQL. 0 chooses a free one, None serves no Flight SQL.
         metrics: Whether the server shows its metrics at /metrics.
         tls_cert: PEM file with the server's certificate. None serves plain HTTP.
         tls_key: PEM file with the key of the certificate. None if `tls_cert` contains it.
@@ -68,6 +69,7 @@ class ServeSettings:
     locations: bool = True
     web: bool = True
     mcp: bool = False
+    flight: int | None = None
     metrics: bool = False
     tls_cert: str | None = None
     tls_key: str | None = None
@@ -95,8 +97,9 @@ class ServeSettings:
                 raise InvalidInputError(f"{name} must be positive", found=getattr(self, name))
         if self.max_waiting < 0:
             raise InvalidInputError("max_waiting must not be negative", found=self.max_waiting)
-        if not 0 <= self.port < 1 << 16:
-            raise InvalidInputError("invalid port", expected="0 to 65535", found=self.port)
+        for port in (self.port, self.flight or 0):
+            if not 0 <= port < 1 << 16:
+                raise InvalidInputError("invalid port", expected="0 to 65535", found=port)
 
     def without_place(self, text: str) -> str:
         """Return a text in which paths begin below the served folder."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -13,6 +13,9 @@ from lance_duck.duck.failures import meaning_of
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import ForbiddenError, RequestError
 from lance_duck.serve.gate.tokens import Role
+
+if TYPE_CHECKING:
+    from lance_duck.duck.connection import Connection
 
 _ROWS_PER_BATCH: Final = 8192
 _LONGEST: Final = 1 << 20
@@ -38,6 +41,7 @@ def run_statements(
     *,
     max_rows: int | None = None,
     reads_only: bool = False,
+    cursor: Connection | None = None,
 ) -> StatementRows:
     """Run SQL, and return the rows of its last statement. The caller bounds them with `call.limited`.
 
@@ -50,11 +54,32 @@ def run_statements(
         parameters: Values of `?` or `$name` placeholders.
         max_rows: Maximum number of rows of a query. It then stops early.
         reads_only: Whether to refuse changes, whatever the caller may do.
+        cursor: Connection with a transaction. None runs the text on a new one.
 
     Raises:
         ForbiddenError: A statement is not allowed for this caller.
         RequestError: The server does not take SQL, or the text is empty or too long.
         duckdb.Error: DuckDB rejects a statement.
+    """
+    kinds = checked_effects(call, text, reads_only=reads_only)
+    cursor = cursor or call.cursor()
+    try:
+        relation = cursor.sql(text) if parameters is None else cursor.sql(text, params=parameters)
+    except RecursionError:
+        raise RequestError("the statement or its parameters are nested too deeply") from None
+    if relation is not None and max_rows is not None and kinds[-1].kind is EffectKind.READ:
+        relation = relation.limit(max_rows)
+    reader = relation.to_arrow_reader(_ROWS_PER_BATCH) if relation is not None else _nothing()
+    return StatementRows(reader.schema, batches_of(reader))
+
+
+def checked_effects(call: ServerCall, text: str, *, reads_only: bool = False) -> list[Effect]:
+    """Return the effects of a caller's statements, all of which are allowed.
+
+    Raises:
+        ForbiddenError: A statement is not allowed for this caller.
+        RequestError: The text is empty or too long.
+        duckdb.ParserException: The text is not SQL.
     """
     if not call.settings.sql:
         raise ForbiddenError("the server does not take SQL", remedy="start it without --no-sql")
@@ -67,15 +92,7 @@ def run_statements(
         if reads_only and each.kind is not EffectKind.READ:
             raise ForbiddenError("this request only reads", found=each.words, remedy="send the statement with POST")
         _check(call, each)
-    cursor = call.cursor()
-    try:
-        relation = cursor.sql(text) if parameters is None else cursor.sql(text, params=parameters)
-    except RecursionError:
-        raise RequestError("the statement or its parameters are nested too deeply") from None
-    if relation is not None and max_rows is not None and kinds[-1].kind is EffectKind.READ:
-        relation = relation.limit(max_rows)
-    reader = relation.to_arrow_reader(_ROWS_PER_BATCH) if relation is not None else _nothing()
-    return StatementRows(reader.schema, batches_of(reader))
+    return kinds
 
 
 def _check(call: ServerCall, effect: Effect) -> None:

@@ -87,7 +87,6 @@ class ServeApp:
             await send({"type": "lifespan.startup.complete"})
             await receive()
         self._threads.shutdown(wait=True)
-        self.gate.close()
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
