@@ -227,6 +227,7 @@ def started(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
         def __init__(self, settings: ServeSettings) -> None:
             made.append(settings)
+            self.flight_url = None if settings.flight is None else f"grpc://127.0.0.1:{settings.flight}"
 
         def run(self) -> None:
             pass
@@ -239,6 +240,13 @@ def started(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     monkeypatch.setattr(run_module, "Server", Server)
     monkeypatch.setattr(serve, "_write_logs", lambda form, level: None)
     return start
+
+
+def test_flight_sql_has_a_port_of_its_own(folder: Path, started: Callable[..., Any]) -> None:
+    settings, lines = started(str(folder), "--flight", "31337")
+    assert settings.flight == 31337
+    assert lines[1:] == ["Flight SQL at grpc://127.0.0.1:31337"]
+    assert started(str(folder))[0].flight is None
 
 
 def test_options_become_settings(folder: Path, started: Callable[..., Any]) -> None:
