@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import duckdb
 
+from lance_duck.duck.places import shown_place
 from lance_duck.duck.statement.head import FirstWords
 from lance_duck.duck.statement.identifiers import literal
 from lance_duck.duck.tables.scan_observer import ScanObserver, watching
@@ -46,6 +47,10 @@ class ReadPlan:
     text: str
     facts: dict[str, str] = field(default_factory=dict)
 
+    def shown(self) -> ReadPlan:
+        """Return the plan with its locations as `shown_place` returns them."""
+        return ReadPlan(shown_place(self.text), {name: shown_place(fact) for name, fact in self.facts.items()})
+
 
 def explained(sql: str, run: Callable[[str], Rows], plan: str | None = None) -> Rows | None:
     """Return the rows of an EXPLAIN, plus a row about Lance tables. Returns None for other statements.
@@ -66,6 +71,7 @@ def explained(sql: str, run: Callable[[str], Rows], plan: str | None = None) -> 
         return None
     plans = list(_actual(watch) if analyze else _planned(watch) if SPEAKS_SOURCE else _read_from(watch, nodes))
     plans += [] if plan is None else [ReadPlan(plan)]
+    plans = [each.shown() for each in plans]
     if not plans:
         return rows
     if _JSON.search(first.explain) and len(rows) == 1:

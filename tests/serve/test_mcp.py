@@ -275,6 +275,41 @@ def test_errors_name_candidates_and_hide_locations(tools: Server, folder: Path) 
     assert not [message for message in messages if str(folder) in message or "Traceback" in message]
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments", "message"),
+    [
+        ("query", {"sql": "SELECT 1", "max_row": 3}, "query: unknown argument 'max_row'; did you mean 'max_rows'?"),
+        ("explain", {"query": "SELECT 1"}, "explain: unknown argument 'query': expected one of sql"),
+        ("sample", {"table": "towns", "call": 1}, "unknown argument 'call'"),
+        ("search", {"table": "shop.items", "words": "a", "colums": ["x"]}, "did you mean 'columns'?"),
+    ],
+)
+def test_unknown_arguments_are_refused(tools: Server, tool: str, arguments: dict[str, Any], message: str) -> None:
+    assert message in refused(tools, tool, **arguments)
+
+
+def test_errors_name_tools_and_not_python(start: Callable[..., Server], tmp_path: Path) -> None:
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array([0.0, 1.0], pa.float32()), 2)
+    ld.write_dataset(pa.table({"a": vectors, "b": vectors, "s": ["x"], "t": ["y"]}), tmp_path / "t.lance")
+    ld.write_dataset({"x": [1]}, tmp_path / "damaged.lance")
+    next((tmp_path / "damaged.lance").rglob("*.manifest")).write_bytes(b"nothing")
+    server = start(tmp_path, mcp=True)
+    messages = [
+        refused(server, "search", table="t", words="x"),
+        refused(server, "search", table="t", vector=[1, 2]),
+        refused(server, "describe_table", table="t", version=99),
+        refused(server, "query", sql="FROM t AT (VERSION => 99)"),
+        refused(server, "query", sql="FROM t AT (TIMESTAMP => '1990-01-01')"),
+        refused(server, "sample", table="damaged"),
+        ask(server, "list_tables")["tables"][0]["problem"],
+    ]
+    assert "text_column" in messages[0]
+    assert "vector_column" in messages[1]
+    assert all("the tool versions lists" in message for message in messages[2:5])
+    python = ("()", "(…", "column=", "version=", "create_scalar_index", "dataset(", "ds.")
+    assert not [message for message in messages if any(word in message for word in python)]
+
+
 def test_resources_and_the_prompt_are_there(tools: Server) -> None:
     async def read(client: Client) -> Any:
         texts = [

@@ -453,3 +453,46 @@ def test_a_browser_runs_the_script_of_the_page_and_none_of_a_table(
         assert "&lt;script&gt;" in done.stdout
     assert done.stdout.count('title="Sort the rows of this page"') == 5
     assert io.StringIO(done.stdout).readline().startswith("<!DOCTYPE html>")
+
+
+def test_a_search_by_words_without_an_index_says_how_to_make_one(start: Callable[..., Server], tmp_path: Path) -> None:
+    ld.write_dataset({'a "note"': ["fog", "rain"], "b": ["river", "lake"]}, tmp_path / "two words.lance")
+    ld.write_dataset({"b": ["fog", "rain"]}, tmp_path / "single.lance")
+    ld.write_dataset({"n": [1]}, tmp_path / "numbers.lance")
+    server = start(tmp_path, write=True)
+    statement = 'CREATE INDEX ON "two words" USING INVERTED ("a ""note""")'
+    found = page(server, "/table/two%20words?words=fog")
+    assert statement in found.text
+    assert "river" in found.text
+    assert statement not in page(server, "/table/two%20words").text
+    assert 'INVERTED ("b")' in page(server, "/table/single?words=fog").text
+    assert "rain" not in page(server, "/table/single?words=fog").text
+    assert "no full-text index" in page(server, "/table/numbers?words=1").text
+    page(server, "/sql", urlencode({"query": statement}).encode())
+    found = page(server, "/table/two%20words?words=fog")
+    assert "river" in found.text
+    assert "lake" not in found.text
+    assert "no full-text index" not in found.text
+
+
+def test_a_server_without_tokens_sets_no_cookie(server: Server) -> None:
+    status, headers, _ = fetch(server, "/login", urlencode({"token": "guess", "next": "/sql"}).encode())
+    assert (status, headers["location"], "set-cookie" in headers) == (303, "/sql", False)
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_secure"),
+    [
+        ({}, False),
+        ({"x-forwarded-proto": "http"}, False),
+        ({"x-forwarded-proto": "HTTPS, http"}, True),
+        ({"origin": "https://lake.example", "host": "lake.example"}, True),
+        ({"origin": "http://lake.example", "host": "lake.example"}, False),
+    ],
+)
+def test_the_cookie_is_secure_if_the_browser_used_tls(
+    start: Callable[..., Server], place: Path, headers: dict[str, str], is_secure: bool
+) -> None:
+    server = start(place, tokens=(AccessToken.of("me", Role.READ, "secret"),))
+    for path, form in (("/login", urlencode({"token": "secret"}).encode()), ("/logout", b"")):
+        assert fetch(server, path, form, **headers)[1]["set-cookie"].partition(";")[2].count("Secure") == is_secure

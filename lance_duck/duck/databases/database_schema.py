@@ -18,6 +18,7 @@ from lance_duck.duck.binder import FUNCTION, Binder, without_opening
 from lance_duck.duck.databases.changed_names import changed_names
 from lance_duck.duck.databases.listing_macros import listing_macros
 from lance_duck.duck.failures import own_error
+from lance_duck.duck.places import without_folder
 from lance_duck.duck.statement.identifiers import folded, literal, quoted, shown_names
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
@@ -357,14 +358,16 @@ class DatabaseSchema:
     def _create_unreadable_view(self, name: str, handle: TableHandle, error: LanceDuckError) -> None:
         """List a table that cannot be read, so that it can be dropped. Each statement with the view opens the table.
 
-        The error is the comment of the view.
+        The error is the comment of the view. All statements see it, so its locations begin below a confined folder.
         """
-        view = self._qualified(name)
+        view, text = self._qualified(name), f"{type(error).__name__}: {error}"
+        if self.folder is not None and self.binder.access.is_confined:
+            text = without_folder(text, self.folder.uri)
         self._views[name] = (handle, None)
         self.changed()
         with self.binder.spare_cursor() as cursor, without_opening():
             cursor.execute(f"CREATE OR REPLACE VIEW {view} AS {self._bound(name)}")
-            cursor.execute(f"COMMENT ON VIEW {view} IS {literal(f'{type(error).__name__}: {error}')}")
+            cursor.execute(f"COMMENT ON VIEW {view} IS {literal(text)}")
 
     def _drop_view(self, name: str) -> None:
         with self.binder.spare_cursor() as cursor:

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.history.rows import MAP, TEXTS, TIME, table_of
+from lance_duck.duck.places import shown_place
 from lance_duck.duck.tables.handle import pinned_versions
-from lance_duck.redact import shown
 from lance_duck.snapshot import Snapshot
 from lance_duck.snapshot.refs import MAIN
 from lance_duck.snapshot.versions import load_all
@@ -121,7 +121,7 @@ def info(dataset: LanceDataset) -> pa.Table:
     rows = snapshot.count_rows()
     version = (snapshot.base or snapshot).version
     row = (
-        shown(snapshot.uri),
+        shown_place(snapshot.uri),
         snapshot.branch or MAIN,
         None if is_detached(version) else version,
         snapshot.latest_version(),

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from lance_duck.duck.places import shown_place
 from lance_duck.errors import LanceDuckError, NotFoundError
 from lance_duck.groups.entry import GroupEntry
 from lance_duck.groups.log import PARTLY, PUBLISHED, UNDONE, CommitLog
@@ -43,9 +44,9 @@ def commits(log: CommitLog | None) -> pa.Table:
 def _row(log: CommitLog, number: int) -> dict[str, Any]:
     try:
         entry = log.read(number)
-        return {**_values(entry), "outcome": _outcome(log, number), "reason": log.reason(number) or None}
+        return {**_values(entry), "outcome": _outcome(log, number), "reason": shown_place(log.reason(number)) or None}
     except (LanceDuckError, ValueError) as error:
-        return {"number": number, "outcome": "unreadable", "reason": str(error)}
+        return {"number": number, "outcome": "unreadable", "reason": shown_place(error)}
 
 
 def _values(entry: GroupEntry) -> dict[str, Any]:

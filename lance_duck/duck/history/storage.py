@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.history.rows import TEXTS, table_of
+from lance_duck.duck.places import shown_place
 from lance_duck.index.catalog import field_path
-from lance_duck.redact import shown
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire import paths
 from lance_duck.wire.fragment import DataFile, DeletionFile
@@ -93,7 +93,7 @@ def _place(snapshot: Snapshot, fragment_id: int, file: DataFile | DeletionFile) 
         if isinstance(file, DeletionFile)
         else paths.data_file(file.path, is_dataset_root=is_root)
     )
-    return path, shown(snapshot.uri if base is None else base.path)
+    return path, shown_place(snapshot.uri if base is None else base.path)
 
 
 def _path_of(snapshot: Snapshot, field_id: int) -> str | None:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from lance_duck.duck.places import without_folder
 from lance_duck.errors import InvalidInputError
-from lance_duck.redact import shown
 from lance_duck.serve.gate.tokens import AccessToken
 from lance_duck.store import local_path
 
@@ -103,5 +103,4 @@ class ServeSettings:
 
     def without_place(self, text: str) -> str:
         """Return a text in which paths begin below the served folder."""
-        place = shown(self.place).rstrip("/")
-        return text.replace(f"{place}/", "").replace(place, "this server") if place else text
+        return without_folder(text, self.place)

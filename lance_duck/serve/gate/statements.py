@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lance_duck.duck.changes.effects import Effect, EffectKind, effects
 from lance_duck.duck.failures import meaning_of
+from lance_duck.duck.places import places_below
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import ForbiddenError, RequestError
 from lance_duck.serve.gate.tokens import Role
@@ -41,6 +42,7 @@ def run_statements(
     *,
     max_rows: int | None = None,
     reads_only: bool = False,
+    shows_place: bool = True,
     cursor: Connection | None = None,
 ) -> StatementRows:
     """Run SQL, and return the rows of its last statement. The caller bounds them with `call.limited`.
@@ -54,6 +56,7 @@ def run_statements(
         parameters: Values of `?` or `$name` placeholders.
         max_rows: Maximum number of rows of a query. It then stops early.
         reads_only: Whether to refuse changes, whatever the caller may do.
+        shows_place: Whether the rows contain the served folder, unless the server hides it.
         cursor: Connection with a transaction. None runs the text on a new one.
 
     Raises:
@@ -62,14 +65,15 @@ def run_statements(
         duckdb.Error: DuckDB rejects a statement.
     """
     kinds = checked_effects(call, text, reads_only=reads_only)
-    cursor = cursor or call.cursor()
-    try:
-        relation = cursor.sql(text) if parameters is None else cursor.sql(text, params=parameters)
-    except RecursionError:
-        raise RequestError("the statement or its parameters are nested too deeply") from None
-    if relation is not None and max_rows is not None and kinds[-1].kind is EffectKind.READ:
-        relation = relation.limit(max_rows)
-    reader = relation.to_arrow_reader(_ROWS_PER_BATCH) if relation is not None else _nothing()
+    cursor, settings = cursor or call.cursor(), call.settings
+    with places_below("" if shows_place and settings.locations else settings.place):
+        try:
+            relation = cursor.sql(text) if parameters is None else cursor.sql(text, params=parameters)
+        except RecursionError:
+            raise RequestError("the statement or its parameters are nested too deeply") from None
+        if relation is not None and max_rows is not None and kinds[-1].kind is EffectKind.READ:
+            relation = relation.limit(max_rows)
+        reader = relation.to_arrow_reader(_ROWS_PER_BATCH) if relation is not None else _nothing()
     return StatementRows(reader.schema, batches_of(reader))
 
 

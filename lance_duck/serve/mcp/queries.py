@@ -41,7 +41,7 @@ def explain(call: ServerCall, sql: Annotated[str, Field(description="A statement
     """Explain how a statement would run: its plan, and the indexes that it uses."""
     with closing(_run(call, f"EXPLAIN {sql}", None).batches) as batches:
         texts = [str(text) for batch in batches for text in batch.column(batch.num_columns - 1).to_pylist()]
-    return ShownPlan(plan=cut_text(call.settings.without_place("\n".join(texts)), _LONGEST_PLAN))
+    return ShownPlan(plan=cut_text("\n".join(texts), _LONGEST_PLAN))
 
 
 def changes(
@@ -88,7 +88,7 @@ def _run(call: ServerCall, sql: str, max_rows: int | None) -> StatementRows:
     if len(effects(sql)) > 1:
         raise RequestError("a tool runs one statement")
     try:
-        return run_statements(call, sql, max_rows=max_rows)
+        return run_statements(call, sql, max_rows=max_rows, shows_place=False)
     except ForbiddenError as error:
         if not call.settings.sql:
             raise

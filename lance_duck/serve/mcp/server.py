@@ -14,8 +14,9 @@ from uuid import uuid4
 
 from pydantic import BaseModel, Field
 
+from lance_duck.arguments import refuse_unknown
 from lance_duck.duck.failures import meaning_of
-from lance_duck.errors import NotFoundError, UnsupportedError, install_extra
+from lance_duck.errors import LanceDuckError, NotFoundError, UnsupportedError, install_extra
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.gate import Gate
 from lance_duck.serve.gate.tokens import Caller, Role
@@ -23,6 +24,7 @@ from lance_duck.serve.http.answers import json_answer
 from lance_duck.serve.http.body import Message, Receive
 from lance_duck.serve.http.mounts import Send
 from lance_duck.serve.mcp import queries, tables
+from lance_duck.serve.mcp.texts import said_for_tools
 from lance_duck.serve.problems import HttpProblem
 from lance_duck.version import __version__
 
@@ -76,7 +78,7 @@ class McpApp:
         threads = settings.max_statements + settings.max_waiting + 4
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="lance-duck-mcp")
         with _no_new_log_handlers():
-            self.server = MCPServer(
+            self.server = _StrictServer(
                 "lance-duck", title="Lance tables", instructions=_INSTRUCTIONS, version=__version__, log_level="WARNING"
             )
         for tool in (*_TOOLS, *(_SQL_TOOLS if settings.sql else ())):
@@ -166,7 +168,21 @@ class McpApp:
         problem = HttpProblem.of(meaning_of(error), request_id)
         if problem.status >= 500:
             _LOG.error("%s failed, request %s", what, request_id, exc_info=error)
-        return self._gate.settings.without_place(problem.text.replace("versions() lists", "versions lists"))
+        return self._gate.settings.without_place(said_for_tools(problem.text))
+
+
+class _StrictServer(MCPServer):
+    """A server whose tools refuse unknown arguments. The SDK would ignore them."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        """Call a tool. Raises ToolError for an argument that the tool does not have."""
+        tool = self._tool_manager.get_tool(name)
+        if tool is not None:
+            try:
+                refuse_unknown(arguments, tool.parameters["properties"], name)
+            except LanceDuckError as error:
+                raise ToolError(str(error)) from None
+        return await super().call_tool(name, arguments, context)
 
 
 class _Running:

@@ -27,7 +27,7 @@ from lance_duck.serve.mcp.answers import (
 )
 from lance_duck.serve.mcp.names import TableArgument, open_named, shown_name
 from lance_duck.serve.mcp.rows import limited_rows, shown_rows, shown_type
-from lance_duck.serve.mcp.texts import LONGEST_CELL, cut_text, first_fitting, json_size
+from lance_duck.serve.mcp.texts import LONGEST_CELL, cut_text, first_fitting, json_size, said_for_tools
 
 _OPENED: Final = 200
 """Maximum number of tables to open for a list. Each reads a manifest."""
@@ -168,7 +168,8 @@ def _listed(call: ServerCall, name: tuple[str, ...]) -> ToolTable:
         )
     except LanceDuckError as error:
         call.check()
-        return ToolTable(name=shown_name(name), problem=cut_text(call.settings.without_place(shown(error)), 200))
+        problem = said_for_tools(call.settings.without_place(shown(error)))
+        return ToolTable(name=shown_name(name), problem=cut_text(problem, 200))
 
 
 def _nulls(call: ServerCall, dataset: LanceDataset, field: pa.Field) -> int | None:

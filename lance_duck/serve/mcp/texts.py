@@ -30,6 +30,18 @@ LONGEST_ANSWER: Final = 50_000
 _EXACT: Final = 1 << 53
 """First integer that is not exact in JavaScript."""
 
+_SAID: Final = (
+    (
+        'name one: search(…, column="…"), or create an index: create_scalar_index("…", "INVERTED")',
+        "name one with text_column",
+    ),
+    ("name it: column=", "name it with vector_column"),
+    ("versions() lists", "the tool versions lists"),
+    ("lance_versions lists", "the tool versions lists"),
+    (" or dataset(uri, version=n)", ""),
+)
+"""Remedies of Python and of SQL that changes tables, and what a tool says in their place."""
+
 _T = TypeVar("_T")
 
 
@@ -56,6 +68,13 @@ def shown_cell(cell: pa.Scalar, cuts: CutCounts, limit: int = LONGEST_CELL) -> A
 def cut_text(text: str, limit: int = LONGEST_CELL) -> str:
     """Return a text, or its beginning with the count of the other characters."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit:,} more characters)"
+
+
+def said_for_tools(text: str) -> str:
+    """Return an error in terms of the tools."""
+    for said, meant in _SAID:
+        text = text.replace(said, meant)
+    return text
 
 
 def first_fitting(items: Iterable[_T], limit: int, size: Callable[[_T], int]) -> tuple[list[_T], int]:

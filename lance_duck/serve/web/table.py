@@ -9,8 +9,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
+from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import InvalidInputError, NotFoundError
 from lance_duck.namespaces.names import name_parts
+from lance_duck.scan.text.columns import text_columns
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.http.answers import HttpAnswer
 from lance_duck.serve.http.request import HttpRequest
@@ -22,6 +24,7 @@ from lance_duck.serve.web.html import html_page, table_path
 from lance_duck.serve.web.names import TableName, sql_name
 from lance_duck.serve.web.tables import version_or_tag, whole_number
 from lance_duck.verbs.indexes.describe import IndexDescription
+from lance_duck.wire.column_path import quoted_name
 from lance_duck.wire.index import SYSTEM
 
 _ROWS: Final = 20
@@ -59,7 +62,10 @@ def answer_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     indexes = [index for index in dataset.describe_indices() if index.name not in SYSTEM]
     counts = snapshot.fragments.row_counts()
     skip = whole_number(request, "skip", 0)
-    sample = _sample(dataset, name, request, skip)
+    has_words = any(index.index_type == _WORDS for index in indexes)
+    texts = text_columns(dataset.handle.snapshot.schema)
+    is_searchable = has_words or len(texts) == 1
+    sample = _sample(dataset, name, request, skip, is_searchable=is_searchable)
     numbers = snapshot.version_numbers()
     newest = numbers[::-1][: _VERSIONS + 1]
     before = newest.pop() if len(newest) > _VERSIONS else None
@@ -78,7 +84,8 @@ def answer_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
         skip=skip,
         step=_ROWS,
         words=request.parameters.get("words", ""),
-        has_words=any(index.index_type == _WORDS for index in indexes),
+        has_words=has_words,
+        missing_index=None if has_words else _index_on(name, dataset, texts),
         fields=_fields(dataset, indexes),
         most_columns=_MOST_COLUMNS,
         indexes=indexes,
@@ -93,13 +100,30 @@ def open_version(call: ServerCall, name: TableName, request: HttpRequest, field:
     return call.open(name, version_or_tag(request, field))
 
 
-def _sample(dataset: LanceDataset, name: TableName, request: HttpRequest, skip: int) -> RowSample:
-    """Return the found rows if the request has a search, else the rows from a position on."""
+def _index_on(name: TableName, dataset: LanceDataset, paths: Sequence[str]) -> str:
+    """Return SQL that makes a full-text index on the first column. "" without one, or if SQL has no name for it."""
+    table = sql_name(name)
+    columns = [column for column in dataset.schema.names if quoted_name(column) in paths]
+    return f"CREATE INDEX ON {table} USING INVERTED ({quoted(columns[0])})" if columns and table else ""
+
+
+def _sample(
+    dataset: LanceDataset, name: TableName, request: HttpRequest, skip: int, *, is_searchable: bool
+) -> RowSample:
+    """Return the found rows if the request has a search, else the rows from a position on.
+
+    Args:
+        dataset: The table.
+        name: Its name.
+        request: The request.
+        skip: Number of rows to leave out first.
+        is_searchable: Whether a search by words is possible.
+    """
     asked = request.parameters
     names = dataset.schema.names
     columns = names[:_MOST_COLUMNS] if len(names) > _MOST_COLUMNS else None
     options: dict[str, Any] = {"columns": columns, "with_row_id": True, "limit": _ROWS}
-    if asked.get("words", "").strip():
+    if asked.get("words", "").strip() and is_searchable:
         found = dataset.scan(full_text_query=asked["words"], **options).to_table()
         title = f"Best matches for “{asked['words'][:80]}”"
     elif "like" in asked:

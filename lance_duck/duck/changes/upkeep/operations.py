@@ -23,11 +23,11 @@ from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, counted, listed, nothing
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.history.names import PREFIX
+from lance_duck.duck.places import shown_place
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
 from lance_duck.errors import InvalidInputError
 from lance_duck.maintenance.auto_cleanup import INTERVAL, OLDER_THAN, RETAIN, parse_duration
 from lance_duck.optimize import Compaction
-from lance_duck.redact import shown
 from lance_duck.snapshot.refs import MAIN
 from lance_duck.wire.transaction import COMMIT_AUTHOR, COMMIT_MESSAGE
 
@@ -216,7 +216,7 @@ def _checkpoint(table: TableHandle, _: Given) -> Rows:
 
 
 def _figures(name: str, dataset: LanceDataset, figures: Given) -> Rows:
-    return [(name, shown(dataset.uri), json.dumps(dict(figures)))]
+    return [(name, shown_place(dataset.uri), json.dumps(dict(figures)))]
 
 
 def _create_scalar_index(table: TableHandle, given: Given) -> None:
