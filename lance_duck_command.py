@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr
 from datetime import datetime
 from enum import StrEnum
@@ -19,6 +19,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Final, NoReturn, ParamSpec, TextIO, cast
 
 _P = ParamSpec("_P")
@@ -33,6 +34,9 @@ except ModuleNotFoundError as missing:
     if missing.name != "typer":
         raise
     sys.exit(f"lance-duck: {_NEEDS}")
+
+_RETURNED_MEMORY: Final = MappingProxyType({"DUCKDB_JE_MALLOC_CONF": "retain:false", "MIMALLOC_ARENA_EAGER_COMMIT": "0"})
+"""Settings of the allocators of DuckDB and Arrow, so that a memory limit of the process counts memory in use only."""
 
 OTHER_WORDS: Final = {
     "head": "cat peek preview sample show view",
@@ -119,12 +123,21 @@ VectorColumnsOption = Annotated[
 MaxRowsPerFileOption = Annotated[int, typer.Option("--max-rows-per-file", min=1, help="Maximum rows per file.")]
 
 
-def done_by(module: str) -> Callable[[Callable[_P, None]], Callable[_P, None]]:
-    """Delegate a command with an empty body to the function with the same name in a `lance_duck.cli` module."""
+def done_by(
+    module: str, variables: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[Callable[_P, None]], Callable[_P, None]]:
+    """Delegate a command with an empty body to the function with the same name in a `lance_duck.cli` module.
+
+    Args:
+        module: Name of the module.
+        variables: Environment variables that libraries read when they are loaded, unless they are set already.
+    """
 
     def decorate(command: Callable[_P, None]) -> Callable[_P, None]:
         @wraps(command)
         def run(*args: _P.args, **options: _P.kwargs) -> None:
+            for name, value in variables.items():
+                os.environ.setdefault(name, value)
             getattr(import_module(f"lance_duck.cli.{module}"), command.__name__)(*args, **options)
 
         return run
@@ -571,7 +584,7 @@ LogLevelOption = Annotated[LogLevel, typer.Option("--log-level", help="Least imp
 
 
 @app.command()
-@done_by("serve")
+@done_by("serve", _RETURNED_MEMORY)
 def serve(
     place: PlaceArgument,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
@@ -620,7 +633,7 @@ def serve(
 
 
 @app.command()
-@done_by("serve")
+@done_by("serve", _RETURNED_MEMORY)
 def mcp(
     place: PlaceArgument,
     sql: SqlOption = True,

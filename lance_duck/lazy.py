@@ -23,7 +23,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from importlib import import_module
 from types import MappingProxyType, ModuleType
@@ -118,19 +118,34 @@ def modules(importer: dict[str, Any], package: str, *names: str) -> Any:
     return later if len(later) > 1 else later[0]
 
 
+_placeholders: list[_Later] = []
+
+
+def load() -> None:
+    """Import all modules that other modules import lazily. Leaves out packages that are not installed."""
+    while _placeholders:
+        with suppress(ModuleNotFoundError):
+            _placeholders.pop().loaded_()
+
+
 class _Later(ModuleType):
     """A placeholder for a module that is not imported yet."""
 
     def __init__(self, name: str, importer: dict[str, Any]) -> None:
         super().__init__(name)
         vars(self).update(_name=name, _importer=importer)
+        _placeholders.append(self)
 
-    def __getattr__(self, attribute: str) -> Any:
+    def loaded_(self) -> ModuleType:
+        """Import the module, and put it in the place of this placeholder."""
         module = imported(self._name)
         for name, value in list(self._importer.items()):
             if value is self:
                 self._importer[name] = module
-        return getattr(module, attribute)
+        return module
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(self.loaded_(), attribute)
 
     def __setattr__(self, attribute: str, value: Any) -> None:
         setattr(imported(self._name), attribute, value)

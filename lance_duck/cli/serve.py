@@ -16,6 +16,7 @@ from lance_duck.cli.open import check_folder
 from lance_duck.cli.terminal import write_line
 from lance_duck.errors import InvalidInputError
 from lance_duck.redact import shown
+from lance_duck.serve.gate import process_memory
 from lance_duck.serve.gate.settings import LOOPBACK, ServeSettings
 from lance_duck.serve.gate.tokens import AccessToken, Role, read_tokens
 from lance_duck.store import local_path
@@ -62,6 +63,8 @@ def serve(
     check_folder(place)
     _write_logs(log, log_level)
     tokens, made = _tokens(token_file, host, write)
+    memory = memory or gate.half_of_memory()
+    counted = _size(memory, "--memory")
     settings = ServeSettings(
         place,
         host,
@@ -76,7 +79,7 @@ def serve(
         max_body=_size(max_body, "--max-body"),
         max_statements=max_statements or os.cpu_count() or 1,
         max_waiting=max_waiting,
-        memory=memory or gate.half_of_memory(),
+        memory=memory,
         locations=locations if locations is not None else local_path(place) is None or host in LOOPBACK,
         web=web,
         mcp=mcp,
@@ -87,6 +90,7 @@ def serve(
         insecure=insecure,
     )
     served = run.Server(settings)
+    process_memory.limit_process(counted)
     write_line(f"Serving {shown(place)} at {served.url}, {'reading and writing' if write else 'read-only'}")
     _write_more(served, made)
     served.run()
@@ -98,7 +102,10 @@ def mcp(
     """Give a model tools that read tables. Answers the Model Context Protocol on stdin and stdout."""
     check_folder(place)
     _write_logs("text", log_level)
-    opened = gate.Gate(ServeSettings(place, sql=sql, timeout=timeout, memory=memory or gate.half_of_memory()))
+    memory = memory or gate.half_of_memory()
+    counted = _size(memory, "--memory")
+    opened = gate.Gate(ServeSettings(place, sql=sql, timeout=timeout, memory=memory))
+    process_memory.limit_process(counted)
     # Ctrl-C ends the process at once: Python cannot stop the thread that waits for a line of stdin. Tools only read.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     server.McpApp(opened).run_stdio()

@@ -27,6 +27,7 @@ from numba.core.registry import CPUDispatcher
 from numba.np import numpy_support
 from numpy.typing import NDArray
 
+from lance_duck.arrow.memory import check_room
 from lance_duck.errors import UnsupportedError
 from lance_duck.forks import hold_over_forks
 from lance_duck.kernels.cache import KernelCache
@@ -52,6 +53,10 @@ _SUMS: Final = frozenset({"reassoc", "contract", "nsz"})
 """Fast-math flags for sums. NaN and infinity keep their meaning."""
 
 
+_MEMORY: Final = 64 << 20
+"""Memory that LLVM may need for a kernel, in bytes. Without it, LLVM ends the process."""
+
+
 class Kernel(CPUDispatcher):
     """A function that is compiled, or loaded from disk, once for each signature."""
 
@@ -60,6 +65,7 @@ class Kernel(CPUDispatcher):
         with global_compiler_lock:
             first_use.enter()
             try:
+                check_room(_MEMORY)
                 return super().compile(sig)
             finally:
                 first_use.leave()

@@ -105,6 +105,7 @@ class HttpProblem:
     @classmethod
     def of(cls, error: BaseException, request_id: str) -> HttpProblem:
         """Return the problem of an error. An unexpected error only shows the id of the request."""
+        error = refusals.refusal_of(error) if isinstance(error, Exception) else error
         for kind, status, code in _BY_ERROR:
             if isinstance(error, kind):
                 return cls(status, vars(error).get(_CODE, code), shown(str(error)[:_READ])[:_LONGEST])

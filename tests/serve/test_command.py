@@ -25,6 +25,7 @@ import lance_duck as ld
 import lance_duck_command as command
 from lance_duck.cli import serve
 from lance_duck.errors import InvalidInputError
+from lance_duck.serve.gate import process_memory
 from lance_duck.serve import run as run_module
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.gate.tokens import AccessToken, Role
@@ -168,6 +169,7 @@ def failed(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *
     """Run the command in this process. Return its only line on stderr."""
     monkeypatch.setattr(sys, "argv", ["lance-duck", "serve", *words])
     monkeypatch.setattr(serve, "_write_logs", lambda form, level: None)
+    monkeypatch.setattr(process_memory, "limit_process", lambda memory: None)
     with pytest.raises(SystemExit) as left:
         command.main()
     out, err = capfd.readouterr()
@@ -188,7 +190,7 @@ def failed(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *
         (["data", "--host", "0.0.0.0"], "plain HTTP"),
         (["data", "--host", "192.0.2.1", "--insecure"], "the server cannot listen"),
         (["data", "--max-bytes", "huge"], "--max-bytes: not a number of bytes"),
-        (["data", "--memory", "huge", "--port", "0"], "Memory"),
+        (["data", "--memory", "huge", "--port", "0"], "--memory: not a number of bytes"),
         (["data", "--timeout", "0"], "timeout must be positive"),
     ],
 )
@@ -239,6 +241,7 @@ def started(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
     monkeypatch.setattr(run_module, "Server", Server)
     monkeypatch.setattr(serve, "_write_logs", lambda form, level: None)
+    monkeypatch.setattr(process_memory, "limit_process", lambda memory: None)
     return start
 
 

@@ -16,6 +16,7 @@ from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
 from lance_duck import forks
+from lance_duck.arrow.memory import check_room
 from lance_duck.index.vector.library import faiss
 
 _T = TypeVar("_T")
@@ -24,6 +25,8 @@ _P = ParamSpec("_P")
 
 _FAISS: Final[Any] = faiss  # faiss's stubs are incomplete
 _ALONE: Final = threading.local()
+_MEMORY: Final = 192 << 20
+"""Memory that the threads and blocks of one call of faiss may need, in bytes. Without it, they end the process."""
 
 
 def side_by_side(do: Callable[[_T], _R], tasks: Iterable[_T]) -> list[_R]:
@@ -47,12 +50,16 @@ def in_slices(do: Callable[[slice], None], count: int, step: int) -> None:
 
 
 def safe_after_fork(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a function that calls faiss. In a forked child, each call uses a single thread."""
+    """Decorate a function that calls faiss. In a forked child, each call uses a single thread.
+
+    The function raises MemoryError if a limit of the process leaves too little memory for faiss.
+    """
 
     @wraps(function)
     def guarded(*args: _P.args, **options: _P.kwargs) -> _R:
         if forks.count() and getattr(_ALONE, "since", 0) != forks.count():
             _alone()
+        check_room(_MEMORY)
         return function(*args, **options)
 
     return guarded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -9,9 +10,10 @@ import duckdb
 
 from lance_duck.arguments import byte_count
 from lance_duck.duck.connection import connect
+from lance_duck.serve.gate import process_memory
 from lance_duck.serve.gate.admission import Admission
 from lance_duck.serve.gate.call import ServerCall
-from lance_duck.serve.gate.refusals import BusyError, ForbiddenError, UnauthorizedError
+from lance_duck.serve.gate.refusals import BusyError, ForbiddenError, UnauthorizedError, refusal_of
 from lance_duck.serve.gate.remembered import RememberedAnswers
 from lance_duck.serve.gate.served_names import ServedNamespace
 from lance_duck.serve.gate.settings import ServeSettings
@@ -33,7 +35,9 @@ class Gate:
         self.settings = settings
         options = dict(settings.storage_options or {}) or None
         self.namespace = ServedNamespace(settings.place, storage_options=options)
-        config = {} if settings.memory is None else {"memory_limit": settings.memory}
+        config: dict[str, str] = {"allocator_background_threads": "true"}  # returns unused memory to the system
+        if settings.memory is not None:
+            config["memory_limit"] = settings.memory
         self.connection = connect(
             settings.place, read_only=not settings.write, confined=True, config=config, storage_options=options
         )
@@ -93,6 +97,7 @@ class Gate:
         limit = longest if timeout is None else min(timeout, longest)
         with ExitStack() as stack:
             stack.enter_context((self.uploads if is_upload else self.admission).slot(is_gone))
+            process_memory.check_room()
             call = ServerCall(caller, settings, self.namespace, self.connection, limit)
             self._calls.add(call)
             stack.callback(self._calls.discard, call)
@@ -100,7 +105,11 @@ class Gate:
             try:
                 yield call
             except Exception as error:
-                reason = call.stopped(error)
+                refusal = refusal_of(error)
+                reason = call.stopped(refusal)
+                if refusal is not error:
+                    traceback.clear_frames(error.__traceback__)
+                    process_memory.release()
                 if reason is error:
                     raise
                 raise reason from error

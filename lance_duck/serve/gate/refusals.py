@@ -13,6 +13,8 @@
 `problems` gives each one a status.
 """
 
+import duckdb
+
 from lance_duck.errors import LanceDuckError
 
 
@@ -102,3 +104,16 @@ class AbandonedError(RequestError):
     Remedy:
         Repeat the request if its result is still needed. Uncommitted changes are discarded.
     """
+
+
+def refusal_of(error: Exception) -> Exception:
+    """Return the LimitError of a request for which the memory does not suffice. Other errors are returned unchanged."""
+    if not _is_about_memory(error) and (error.__cause__ is None or not _is_about_memory(error.__cause__)):
+        return error
+    return LimitError("the request needs too much memory", remedy="select fewer rows or smaller values")
+
+
+def _is_about_memory(error: BaseException) -> bool:
+    if isinstance(error, RuntimeError):
+        return "can't start new thread" in str(error)
+    return isinstance(error, (MemoryError, duckdb.OutOfMemoryException))
