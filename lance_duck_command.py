@@ -35,7 +35,9 @@ except ModuleNotFoundError as missing:
         raise
     sys.exit(f"lance-duck: {_NEEDS}")
 
-_RETURNED_MEMORY: Final = MappingProxyType({"DUCKDB_JE_MALLOC_CONF": "retain:false", "MIMALLOC_ARENA_EAGER_COMMIT": "0"})
+_RETURNED_MEMORY: Final = MappingProxyType(
+    {"DUCKDB_JE_MALLOC_CONF": "retain:false", "MIMALLOC_ARENA_EAGER_COMMIT": "0"}
+)
 """Settings of the allocators of DuckDB and Arrow, so that a memory limit of the process counts memory in use only."""
 
 OTHER_WORDS: Final = {

@@ -25,8 +25,8 @@ import lance_duck as ld
 import lance_duck_command as command
 from lance_duck.cli import serve
 from lance_duck.errors import InvalidInputError
-from lance_duck.serve.gate import process_memory
 from lance_duck.serve import run as run_module
+from lance_duck.serve.gate import process_memory
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.gate.tokens import AccessToken, Role
 from lance_duck.serve.run import Server
