@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -45,7 +44,7 @@ def sent(url: str, path: str, **body: Any) -> tuple[int, str]:
     headers = {"Accept": "application/vnd.apache.arrow.stream"}
     try:
         with urlopen(Request(url + path, json.dumps(body).encode(), headers)) as answer:
-            return answer.status, answer.read()[:100].decode(errors="replace")
+            return answer.status, answer.read().decode(errors="replace")
     except HTTPError as error:
         return error.code, error.read().decode()
 
@@ -63,7 +62,8 @@ def test_a_filter_with_huge_values_is_refused_and_the_server_goes_on(url: str) -
     assert sent(url, "/v1/table/t/query", k=3)[0] == 200
 
 
-def test_a_refused_change_leaves_no_version(url: str, tmp_path: Path) -> None:
+def test_a_refused_change_leaves_no_version(url: str) -> None:
     assert sent(url, "/v1/table/t/update", updates=[["s", "repeat(s, 1000000)"]])[0] == 400
     status, text = sent(url, "/v1/table/t/version/list")
-    assert (status, len(json.loads(text[: text.rindex("}") + 1])["versions"]) if status == 200 else 0) == (200, 1)
+    assert status == 200
+    assert len(json.loads(text)["versions"]) == 1

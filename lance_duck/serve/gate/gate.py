@@ -97,7 +97,7 @@ class Gate:
         limit = longest if timeout is None else min(timeout, longest)
         with ExitStack() as stack:
             stack.enter_context((self.uploads if is_upload else self.admission).slot(is_gone))
-            process_memory.check_room()
+            process_memory.wait_for_room()
             call = ServerCall(caller, settings, self.namespace, self.connection, limit)
             self._calls.add(call)
             stack.callback(self._calls.discard, call)

@@ -10,6 +10,7 @@ import ctypes
 import gc
 import re
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -27,6 +28,10 @@ _ARENA_MAX, _MMAP_THRESHOLD = -8, -3
 """Options of mallopt in glibc: the number of heaps, and the size from which a block is mapped alone."""
 _LITTLE: Final = 48 << 20
 """Memory that a request needs to begin, in bytes."""
+_PATIENCE: Final = 5.0
+"""Maximum time that a request waits for memory, in seconds."""
+_PAUSE: Final = 0.1
+"""Time between two looks, in seconds."""
 
 
 def limit_process(counted: int) -> int | None:
@@ -64,16 +69,22 @@ def release() -> None:
             ctypes.CDLL(None).malloc_trim(0)
 
 
-def check_room() -> None:
-    """Raise BusyError if other requests use the whole memory. Python itself fails without a little of it."""
-    for is_released in (False, True):
+def wait_for_room() -> None:
+    """Wait until a request has room to begin. Allocators return freed memory after about a second.
+
+    Raises:
+        BusyError: Other requests use the whole memory. Python itself fails without a little of it.
+    """
+    end = time.monotonic() + _PATIENCE
+    while True:
         try:
             memory.check_room(_LITTLE)
             return
         except MemoryError:
-            if is_released:
+            if time.monotonic() > end:
                 raise BusyError("other requests use the memory of the server", remedy="try again later") from None
-            release()
+        release()
+        time.sleep(_PAUSE)
 
 
 def _in_use() -> int:
