@@ -95,7 +95,7 @@ class _Spans:
         self._durations = durations
 
     def begin(self, work: Work) -> Any:
-        """Begin a span. It is the parent of the spans that begin before its end on this thread."""
+        """Begin a span. It is the parent of the spans that begin before `leave` on this thread."""
         with suppress(Exception):
             attributes = _attributes(work)
             if work.text:
@@ -105,6 +105,12 @@ class _Spans:
             return span, context.attach(trace.set_span_in_context(span))
         return None
 
+    def leave(self, mark: Any) -> None:
+        """Let the span be no parent any more."""
+        with suppress(Exception):
+            if mark is not None:
+                context.detach(mark[1])
+
     def end(self, work: Work, mark: Any, error: BaseException | None, seconds: float) -> None:
         """End a span, and record its duration."""
         with suppress(Exception):
@@ -112,8 +118,7 @@ class _Spans:
             if error is not None:
                 attributes["error.type"] = _type_of(error)
             if mark is not None:
-                span, token = mark
-                context.detach(token)
+                span, _ = mark
                 if error is not None:  # the message is omitted, because it may contain values
                     span.set_attribute("error.type", attributes["error.type"])
                     span.set_status(trace.Status(trace.StatusCode.ERROR))

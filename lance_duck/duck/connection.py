@@ -170,6 +170,7 @@ class Connection:
         The result is fetched from this connection. Raises the same errors as `sql`.
         """
         self._writer.count.drop()
+        self._execution.rows.finish()
         options = {} if parameters is None else {"parameters": parameters}
         with self._interrupt:
             if self._execution.run_alone(self._native.execute, query, options) is None:
@@ -308,6 +309,7 @@ class Connection:
 
     def close(self) -> None:
         """Close the connection. The last cursor also closes all files. In a forked child, nothing is closed."""
+        self._execution.rows.finish()
         if self._inherited.is_own:
             self._writer.close()
             self._native.close()
@@ -347,14 +349,14 @@ class Connection:
             raise missing_attribute(self, name, dir(self), _OF_LANCEDB)
         count = self._writer.count
         if name in _FETCHES:
-            method = guarded(getattr(self._native, name), self._inherited, count)
+            method = self._execution.rows.reading(name, guarded(getattr(self._native, name), self._inherited, count))
             return self.__dict__.setdefault(name, _counting(method) if name in _WHOLE else method)
         count.make()
         attribute = getattr(self._native, name)
         if not callable(attribute):
             return attribute
         self._changes.is_sure = False
-        method = guarded(attribute, self._inherited)
+        method = self._execution.rows.reading(name, guarded(attribute, self._inherited))
         return wraps(attribute)(lambda *args, **options: keep_connection(method(*args, **options), self))
 
     def __dir__(self) -> list[str]:

@@ -43,6 +43,7 @@ from lance_duck.duck.history.names import may_be_called
 from lance_duck.duck.inherited import Inherited
 from lance_duck.duck.macros import load_history
 from lance_duck.duck.names import Changes, Names
+from lance_duck.duck.open_rows import OpenRows
 from lance_duck.duck.planner import Planner
 from lance_duck.duck.prefilter.pushdown import PrefilterPushdown
 from lance_duck.duck.row_identifiers.rewrite import RowIdentifierRewriter
@@ -83,6 +84,7 @@ class Execution:
         names: Name resolver of the connection.
         planner: Planner of statements that read.
         writer: Runner of statements that change tables.
+        rows: Measures statements until their rows are read.
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class Execution:
         self._identifiers = RowIdentifierRewriter(catalog, self.names)
         self._knows_history = False
         self._is_confined = catalog.binder.access.is_confined
+        self.rows = OpenRows()
 
     def run(self, method: Method, query: Any, options: Mapping[str, Any], *, later: bool | None = None) -> Any:
         """Run one or more statements through the stages in the module docstring.
@@ -127,9 +130,10 @@ class Execution:
         """
         if not later:
             self.writer.count.drop()
+            self.rows.finish()
         drop_views(self._native)
         with self.measured(getattr(query, "query", query), options) as statement:
-            return self._run(method, query, options, statement, later=later)
+            return self.rows.opened(statement, self._run(method, query, options, statement, later=later))
 
     def measured(self, text: object, options: Mapping[str, Any] | None = None) -> RunningStatement:
         """Return the context that measures a statement with options of `run`."""
@@ -233,7 +237,7 @@ class Execution:
             answer = self._answer_alone(method, query, options)
             if answer is None:
                 statement.leave()
-            return answer
+            return self.rows.opened(statement, answer)
 
     def _answer_alone(self, method: Method, query: str, options: Mapping[str, Any]) -> Any:
         self.writer.rowcount = None
@@ -358,8 +362,9 @@ class Execution:
         lifted = lifted.edited(named_arguments(lifted, FUNCTIONS))
         lifted = lifted.edited(self._prefilters.edits(lifted, None, later=False))
         rewritten = self._texts.rewritten(lifted, later=False)
-        texts = dict.fromkeys((rewritten.carried, rewritten.text))
-        with_one_version(partial(self._read, execute, texts, {}, later=False))
+        with_one_version(
+            partial(self._read, execute, dict.fromkeys((rewritten.carried, rewritten.text)), {}, later=False)
+        )
 
     def _run_one(self, method: Method, query: str, options: Mapping[str, Any], *, later: bool | None) -> Any:
         """Run one statement other than BEGIN, COMMIT and ROLLBACK."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import lru_cache
 from time import perf_counter
 from types import TracebackType
@@ -42,20 +41,37 @@ _TARGET: Final = re.compile(
     rf"\s*(?:insert\s+(?:or\s+\w+\s+)?into|update|delete\s+from|merge\s+into|truncate)\s+({_PART}(?:\.{_PART})*)",
     re.IGNORECASE,
 )
+_STREAMED: Final = frozenset({"select", "execute"})
+"""Kinds of statements whose rows are computed while they are read."""
 _STOPPED: Final = (KeyboardInterrupt, duckdb.InterruptException)
 
 
 class RunningStatement:
-    """The context in which one statement runs.
+    """The measurement of one statement. As a context, it measures until the statement is planned.
+
+    A statement with open rows goes on afterwards, until `end` or until nothing refers to it.
 
     Args:
         text: The statement.
         slow_ms: Duration from which the statement is logged, in milliseconds. None disables the log.
         explain: Returns the JSON plan of an EXPLAIN of the statement. None if there is no log.
         folder: The folder of the connection, for spans.
+
+    Attributes:
+        is_open: Whether the statement is counted later. False before its begin and after its end.
     """
 
-    __slots__ = ("_begin", "_explain", "_folder", "_is_counted", "_observed", "_slow_ms", "_text")
+    __slots__ = (
+        "_begin",
+        "_explain",
+        "_folder",
+        "_keeps_rows",
+        "_observed",
+        "_seconds",
+        "_slow_ms",
+        "_text",
+        "is_open",
+    )
 
     def __init__(
         self, text: str, slow_ms: float | None, explain: Callable[[str], str] | None, folder: str = ""
@@ -64,12 +80,14 @@ class RunningStatement:
         self._slow_ms = slow_ms
         self._explain = explain
         self._folder = folder
-        self._observed: AbstractContextManager[None] | None = None
-        self._is_counted = True
-        self._begin = 0.0
+        self._observed: observing.Observed | None = None
+        self._keeps_rows = False
+        self._begin = self._seconds = 0.0
+        self.is_open = False
 
     def __enter__(self) -> RunningStatement:
         RUNNING_STATEMENTS.add()
+        self.is_open = True
         self._begin = perf_counter()
         return self
 
@@ -79,26 +97,63 @@ class RunningStatement:
             text = masked(self._text) if observing.wants_text() else ""
             work = observing.Work(kind_of(self._text).upper(), _table_of(self._text), shown(self._folder), text)
             self._observed = observing.statement(work)
-            self._observed.__enter__()
 
     def leave(self) -> None:
         """Do not count this statement: other contexts count it, or its parts."""
-        self._is_counted = False
+        self.is_open = False
         RUNNING_STATEMENTS.add(by=-1)
+
+    def keep_rows(self) -> bool:
+        """Let the statement go on after its context, if its rows are read later. Returns whether they are."""
+        self._keeps_rows = self.is_open and kind_of(self._text) in _STREAMED
+        return self._keeps_rows
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if not self._is_counted:
-            return
-        seconds = perf_counter() - self._begin
-        RUNNING_STATEMENTS.add(by=-1)
-        STATEMENTS.add(kind_of(self._text), _outcome(error))
-        STATEMENT_SECONDS.observe(seconds)
         if self._observed is not None:
-            self._observed.__exit__(kind, error, traceback)
-        if self._slow_ms is not None and seconds * 1000 >= self._slow_ms:
-            slow_statements.report(self._text, seconds, self._explain if error is None else None)
+            self._observed.leave()
+        if error is None and self._keeps_rows:
+            self.pause()
+        else:
+            self.end(error)
+
+    def resume(self) -> bool:
+        """Begin to read rows. Returns False if the statement has ended, or its rows are being read."""
+        if not self.is_open or self._begin:
+            return False
+        RUNNING_STATEMENTS.add()
+        self._begin = perf_counter()
+        return True
+
+    def pause(self) -> None:
+        """Stop to read rows for a while."""
+        if self._begin:
+            self._seconds += perf_counter() - self._begin
+            self._begin = 0.0
+            RUNNING_STATEMENTS.add(by=-1)
+
+    def end(self, error: BaseException | None = None, *, is_dropped: bool = False) -> None:
+        """Count the statement, and log it if it was slow. Further calls do nothing.
+
+        Args:
+            error: Why the statement failed.
+            is_dropped: Whether its rows were dropped. The log then has no plan, because DuckDB may be busy.
+        """
+        if not self.is_open:
+            return
+        self.is_open = False
+        self.pause()
+        STATEMENTS.add(kind_of(self._text), _outcome(error))
+        STATEMENT_SECONDS.observe(self._seconds)
+        if self._observed is not None:
+            self._observed.end(error, self._seconds)
+        if self._slow_ms is not None and self._seconds * 1000 >= self._slow_ms:
+            is_explained = error is None and not is_dropped
+            slow_statements.report(self._text, self._seconds, self._explain if is_explained else None)
+
+    def __del__(self) -> None:
+        self.end(is_dropped=True)
 
 
 def _table_of(sql: str) -> str:

@@ -5,7 +5,10 @@
 | not found | 404 | 1 namespace, 4 table, 6 index, 8 tag, 11 version, 22 branch |
 | exists | 400 | 2 namespace, 5 table, 7 index, 9 tag, 23 branch |
 | conflict | 409 | 14; clients repeat the request |
-| limit | 400 | 13; never 5xx, which clients repeat |
+| too large | 413 | 13 |
+| too slow | 422 | 13; clients repeat 408 and 5xx, and would run the statement again |
+| busy | 429 | 21; clients repeat the request |
+| the server stops | 503 | 17; clients repeat the request |
 | not allowed | 403 | 15 |
 | bad input | 400 | 12 column, 13, 20 schema |
 | store failed | 503 | 17 |
@@ -30,9 +33,10 @@ _BY_ERROR: Final[tuple[tuple[type[BaseException], int, int], ...]] = (
     (refusals.UnauthorizedError, 401, 16),
     (refusals.ForbiddenError, 403, 15),
     (refusals.MisdirectedError, 421, 13),
+    (refusals.StoppingError, 503, 17),
     (refusals.BusyError, 429, 21),
-    (refusals.BodyTooLargeError, 413, 13),
-    (refusals.LimitError, 400, 13),
+    (refusals.TimeLimitError, 422, 13),
+    (refusals.LimitError, 413, 13),
     (refusals.AbandonedError, 400, 13),
     (refusals.RequestError, 400, 13),
     (errors.ConfinedError, 403, 15),
@@ -58,6 +62,7 @@ _BY_ERROR: Final[tuple[tuple[type[BaseException], int, int], ...]] = (
 )
 """Status and code by class. The first matching row counts."""
 
+_RETRIED: Final = (429, 503)
 _LONGEST: Final = 4000
 _READ: Final = 20_000
 """Maximum number of characters of an error in which secrets are sought. A secret at this end is beyond `_LONGEST`."""
@@ -101,6 +106,11 @@ class HttpProblem:
     status: int
     code: int
     text: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of the answer: after how many seconds the request may be repeated."""
+        return {"retry-after": "1"} if self.status in _RETRIED else {}
 
     @classmethod
     def of(cls, error: BaseException, request_id: str) -> HttpProblem:

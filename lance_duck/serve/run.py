@@ -42,7 +42,7 @@ else:
 _IDLE: Final = 120
 """Time that a connection may be unused, in seconds. Clients forget theirs earlier."""
 _DRAIN: Final = 30.0
-"""Time that running requests have after a signal, in seconds."""
+"""Time that running requests have after a signal, in seconds. Meanwhile, the server refuses new requests."""
 _CLOSE: Final = 15
 """Further time until connections are closed, whose clients do not read the end of their answers."""
 
@@ -125,7 +125,7 @@ def _config(app: ServeApp, settings: ServeSettings) -> uvicorn.Config:
         timeout_keep_alive=_IDLE,
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
-        timeout_graceful_shutdown=int(_DRAIN) + _CLOSE,
+        timeout_graceful_shutdown=_CLOSE,
     )
     try:
         config.load()
@@ -166,6 +166,7 @@ class _Uvicorn(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, gate: Gate) -> None:
         super().__init__(config)
         self._gate = gate
+        self._is_stopping = False
         self.has_begun = threading.Event()
 
     async def startup(self, sockets: Any = None) -> None:
@@ -185,12 +186,19 @@ class _Uvicorn(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop after a signal. A second SIGINT stops at once."""
         if sig == signal.SIGINT:
+            self.should_exit = self._is_stopping
             super().handle_exit(sig, frame)
+            self.should_exit = self._is_stopping
         self.stop()
 
     def stop(self) -> None:
-        """Refuse new requests, and interrupt running ones after a while."""
-        threading.Thread(target=self._gate.stop, args=(_DRAIN,), daemon=True).start()
+        """Refuse new requests, and interrupt running ones after a while. Then close the socket."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            threading.Thread(target=self._drain, daemon=True).start()
+
+    def _drain(self) -> None:
+        self._gate.stop(_DRAIN)
         self.should_exit = True
 
 

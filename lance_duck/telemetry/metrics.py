@@ -52,7 +52,7 @@ STATEMENTS: Final = Counter(
     "lance_duck_statements_total", "Finished SQL statements, by first word and outcome.", ("kind", "outcome")
 )
 STATEMENT_SECONDS: Final = Histogram(
-    "lance_duck_statement_seconds", "Duration of SQL statements in seconds, until their first rows are ready."
+    "lance_duck_statement_seconds", "Duration of SQL statements in seconds, with the reading of their rows."
 )
 ROWS_RETURNED: Final = Counter(
     "lance_duck_rows_returned_total", "Rows of results that were returned as a whole. Streamed rows are not counted."

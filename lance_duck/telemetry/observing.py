@@ -34,8 +34,11 @@ class Observer(Protocol):
     def begin(self, work: Work) -> Any:
         """Return a mark that `end` gets. Never raises."""
 
+    def leave(self, mark: Any) -> None:
+        """See that later operations of this thread are no part of this one. Called on its thread. Never raises."""
+
     def end(self, work: Work, mark: Any, error: BaseException | None, seconds: float) -> None:
-        """See the end of an operation, on the same thread. Never raises."""
+        """See the end of an operation, after `leave`, on any thread. Never raises."""
 
 
 _observer: Observer | None = None
@@ -73,9 +76,9 @@ def observed(operation: str, uri: str = "") -> AbstractContextManager[None]:
     return _NOTHING if _observer is None else Observed(_observer, Work(operation, *_named(uri)))
 
 
-def statement(work: Work) -> AbstractContextManager[None]:
-    """Return a context for a statement. Call it only if an observer is connected."""
-    return _NOTHING if _observer is None else Observed(_observer, work)
+def statement(work: Work) -> Observed | None:
+    """Begin to observe a statement. Returns None without an observer."""
+    return None if _observer is None else Observed(_observer, work).begun()
 
 
 class Observed:
@@ -87,14 +90,28 @@ class Observed:
         self._mark: Any = None
         self._begin = 0.0
 
-    def __enter__(self) -> None:
+    def begun(self) -> Observed:
+        """Begin the operation, and return it."""
         self._mark = self._observer.begin(self._work)
         self._begin = perf_counter()
+        return self
+
+    def leave(self) -> None:
+        """Let later operations of this thread be no part of this one."""
+        self._observer.leave(self._mark)
+
+    def end(self, error: BaseException | None, seconds: float) -> None:
+        """End the operation, after `leave`."""
+        self._observer.end(self._work, self._mark, error, seconds)
+
+    def __enter__(self) -> None:
+        self.begun()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._observer.end(self._work, self._mark, error, perf_counter() - self._begin)
+        self.leave()
+        self.end(error, perf_counter() - self._begin)
 
 
 def _named(uri: str) -> tuple[str, str]:

@@ -27,8 +27,12 @@ from lance_duck.cli import serve
 from lance_duck.errors import InvalidInputError
 from lance_duck.serve import run as run_module
 from lance_duck.serve.gate import process_memory
+from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.gate.tokens import AccessToken, Role
+from lance_duck.serve.http.answers import HttpAnswer
+from lance_duck.serve.http.request import HttpRequest
+from lance_duck.serve.http.routes import HttpRoute
 from lance_duck.serve.run import Server
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "NO_COLOR": "1"}
@@ -143,6 +147,39 @@ def test_a_running_request_ends_well_after_sigterm(folder: Path, tmp_path: Path,
         assert sorted(dataset.to_table()["x"].to_pylist()) == [0, 1, 2]
         assert dataset.find_problems() == []
     assert dataset.version == (2 if is_change else 1)
+
+
+def test_a_server_that_stops_answers_503_until_running_requests_end(tmp_path: Path) -> None:
+    may_end, runs = threading.Event(), threading.Event()
+
+    def wait(call: ServerCall, request: HttpRequest) -> HttpAnswer:
+        runs.set()
+        may_end.wait()
+        return HttpAnswer(b"{}")
+
+    server = Server(ServeSettings(str(tmp_path), port=0), [HttpRoute("GET", "/wait", wait)])
+    answers: list[int] = []
+    url = server.url
+    with server:
+        client = threading.Thread(target=lambda: answers.append(status_of(f"{url}/wait")[0]))
+        client.start()
+        runs.wait()
+        server._uvicorn.stop()
+        while not server.gate.admission.is_closed:
+            pass
+        try:
+            assert status_of(f"{url}/live") == (200, b'{"status":"live"}')
+            assert status_of(f"{url}/ready") == (503, b'{"status":"the server stops"}')
+            with pytest.raises(HTTPError) as refused:
+                urlopen(f"{url}/wait")
+            with refused.value:
+                assert (refused.value.code, refused.value.headers["retry-after"]) == (503, "1")
+        finally:
+            may_end.set()
+            client.join()
+    assert answers == [200]
+    with pytest.raises(OSError, match="refused"):
+        urlopen(f"{url}/live")
 
 
 def status_of(url: str, **headers: str) -> tuple[int, bytes]:

@@ -104,7 +104,7 @@ def test_a_file_with_too_many_rows_is_an_error(start: Callable[..., Server], tmp
     server = start(tmp_path, max_rows=10)
     assert post(server, "FROM range(10)", Accept=accept)[0] == 200
     status, _, body = post(server, "FROM range(11)", Accept=accept)
-    assert status == 400
+    assert status == 413
     assert "too many rows" in json.loads(body)["error"]
 
 

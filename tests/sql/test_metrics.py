@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import random
 import threading
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -84,6 +86,7 @@ def test_statements_are_counted_once_by_kind_and_outcome(con: Any) -> None:
     with pytest.raises(ld.LanceDuckError):
         con.execute("SET lance_recall = 7")
     con.append("t", con.sql("SELECT 9 AS id, 'z' AS name").df())
+    con.close()  # ends the last statement whose rows are not read
     assert statements() - before == {
         ("select", "ok"): 5,
         ("insert", "ok"): 3,
@@ -165,7 +168,8 @@ def test_counts_equal_what_several_threads_did(tmp_path: Path, seed: int) -> Non
         appends = committed_appends()
 
         def work(i: int) -> None:
-            results.append(random_work(cursors[i], random.Random(seed * 3 + i), f"t{i}", 12))
+            with cursors[i] as cursor:
+                results.append(random_work(cursor, random.Random(seed * 3 + i), f"t{i}", 12))
 
         threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
         for thread in threads:
@@ -179,6 +183,134 @@ def test_counts_equal_what_several_threads_did(tmp_path: Path, seed: int) -> Non
         assert value("lance_duck_rows_returned_total") - rows == done["rows"]
         assert committed_appends() - appends == done["commits"]
         assert value("lance_duck_running_statements") == 0
+
+
+# Statements whose rows are read later.
+
+MANY = "SELECT range AS i, md5(range::VARCHAR) AS text FROM range(60000)"
+
+
+def seconds() -> float:
+    return value("lance_duck_statement_seconds_sum")
+
+
+def running() -> float:
+    return value("lance_duck_running_statements")
+
+
+def ended(before: Counter[tuple[str, str]]) -> dict[str, int]:
+    """Return how many SELECTs have ended since, by outcome."""
+    return {outcome: count for (kind, outcome), count in (statements() - before).items() if kind == "select"}
+
+
+READS: dict[str, Any] = {
+    "fetchall": lambda rows: rows.fetchall(),
+    "df": lambda rows: rows.df(),
+    "fetchnumpy": lambda rows: rows.fetchnumpy(),
+    "arrow": lambda rows: rows.to_arrow_table(),
+    "reader": lambda rows: rows.to_arrow_reader(1000).read_all(),
+    "filter": lambda rows: rows.filter("i > 3").fetchall(),
+    "limit": lambda rows: rows.limit(50000).order("i").df(),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_relation_is_counted_once_after_its_last_row(con: Any, name: str) -> None:
+    before = statements()
+    relation = con.sql(MANY)
+    assert (ended(before), running()) == ({}, 0)
+    planning = seconds()
+    READS[name](relation)
+    assert (ended(before), running()) == ({"ok": 1}, 0)
+    assert seconds() > planning
+    relation.fetchall()
+    del relation
+    assert (ended(before), running()) == ({"ok": 1}, 0)
+
+
+def test_a_relation_that_is_never_read_is_counted_when_it_is_dropped(con: Any) -> None:
+    before = statements()
+    relation = con.sql("FROM t")
+    assert ended(before) == {}
+    del relation
+    gc.collect()
+    assert (ended(before), running()) == ({"ok": 1}, 0)
+
+
+@pytest.mark.parametrize("is_relation", [True, False])
+def test_a_statement_runs_until_its_arrow_reader_is_dropped(con: Any, is_relation: bool) -> None:
+    before = statements()
+    with warnings.catch_warnings(action="ignore"):  # DuckDB 2 prefers relations
+        reader = con.sql(MANY).to_arrow_reader(1000) if is_relation else con.execute(MANY).fetch_record_batch(1000)
+    assert reader.read_next_batch().num_rows
+    assert (ended(before), running()) == ({}, 1)
+    del reader
+    assert (ended(before), running()) == ({"ok": 1}, 0)
+
+
+def test_rows_that_are_fetched_in_parts_end_with_the_last_part(con: Any) -> None:
+    before = statements()
+    con.execute("SELECT * FROM t")
+    assert len(con.fetchmany(2)) == 2
+    assert (ended(before), running()) == ({}, 0)
+    assert con.fetchone() is not None
+    assert con.fetchone() is None
+    assert (ended(before), running()) == ({"ok": 1}, 0)
+
+
+def with_an_open_row(place: Path) -> Any:
+    con = ld.connect(place)
+    con.execute("SELECT * FROM t").fetchone()
+    return con
+
+
+@pytest.mark.parametrize(
+    "end",
+    [lambda con: con.execute("BEGIN"), lambda con: con.close(), lambda con: None],
+    ids=["the next statement", "close", "drop"],
+)
+def test_rows_that_are_not_fetched_end_with(tmp_path: Path, end: Any) -> None:
+    ld.write_dataset({"id": [1, 2, 3]}, tmp_path / "t.lance")
+    before = statements()
+    con = with_an_open_row(tmp_path)
+    assert ended(before) == {}
+    end(con)
+    del con
+    gc.collect()
+    assert (ended(before), running()) == ({"ok": 1}, 0)
+
+
+@pytest.mark.parametrize("name", ["fetchall", "df", "fetchnumpy"])
+@pytest.mark.parametrize("is_relation", [True, False])
+def test_an_error_between_rows_is_an_outcome(con: Any, name: str, is_relation: bool) -> None:
+    sql = "SELECT CASE WHEN range < 2_999_999 THEN range ELSE error('late')::BIGINT END AS i FROM range(3_000_000)"
+    before = statements()
+    with pytest.raises(duckdb.Error, match="late"):
+        READS[name](con.sql(sql) if is_relation else con.execute(sql))
+    assert (ended(before), running()) == ({"error": 1}, 0)
+
+
+def test_the_time_between_two_reads_is_left_out(con: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter(range(10, 10_000, 10))
+    monkeypatch.setattr("lance_duck.duck.running_statement.perf_counter", lambda: float(next(now)))
+    before = seconds()
+    relation = con.sql("FROM t")
+    assert next(now)
+    relation.fetchall()
+    assert seconds() - before == 20
+
+
+def test_slow_relations_are_logged_once_with_their_plan(con: Any, log: pytest.LogCaptureFixture) -> None:
+    con.execute("SET lance_slow_statement_ms = 0")
+    relation = con.sql("FROM t WHERE id > 1")
+    assert slow(log) == []
+    assert len(relation.fetchall()) == 2
+    relation.fetchall()
+    dropped = con.sql("FROM t WHERE id > 2")
+    del relation, dropped
+    first, second = slow(log)
+    assert "LanceScan: uri=" in first.plan
+    assert (second.statement, second.plan) == ("FROM t WHERE id > ?", None)
 
 
 # The log of slow statements.

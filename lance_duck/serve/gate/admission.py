@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from lance_duck.serve.gate.refusals import AbandonedError, BusyError
+from lance_duck.serve.gate.refusals import AbandonedError, BusyError, StoppingError
 from lance_duck.telemetry.metrics import QUEUED_STATEMENTS
 
 
@@ -38,7 +38,8 @@ class Admission:
 
         Raises:
             AbandonedError: The client has left.
-            BusyError: Too many requests wait, no slot became free in time, or the server stops.
+            BusyError: Too many requests wait, or no slot became free in time.
+            StoppingError: The server stops.
         """
         self._take(is_gone)
         try:
@@ -53,7 +54,7 @@ class Admission:
             if not self._is_closed and self.running >= self._slots:
                 self._wait(is_gone)
             if self._is_closed:
-                raise BusyError("the server stops")
+                raise StoppingError("the server stops")
             self.running += 1
 
     def _wait(self, is_gone: Callable[[], bool]) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import CommitConflictError, PartlyCommittedError
-from lance_duck.serve.gate.refusals import AbandonedError, LimitError
+from lance_duck.serve.gate.refusals import AbandonedError, LimitError, TimeLimitError
 from lance_duck.serve.gate.served_names import ServedNamespace
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.gate.tokens import Caller
@@ -86,7 +86,7 @@ class ServerCall:
                 self._cursors.remove(cursor)
 
     def check(self) -> None:
-        """Raise the error of a cancelled call, or LimitError after the deadline."""
+        """Raise the error of a cancelled call, or TimeLimitError after the deadline."""
         if self._stopped is not None:
             raise self._stopped
         if time.monotonic() > self._end:
@@ -147,8 +147,8 @@ class ServerCall:
     def _expire(self) -> None:
         self.cancel(self._late())
 
-    def _late(self) -> LimitError:
-        return LimitError("the request takes too long", expected=f"at most {self.limit:g} seconds")
+    def _late(self) -> TimeLimitError:
+        return TimeLimitError("the request takes too long", expected=f"at most {self.limit:g} seconds")
 
 
 def _timer(seconds: float, call: Callable[[], None]) -> threading.Timer:

@@ -6,8 +6,10 @@
         ├── ForbiddenError      the caller may not do this
         ├── MisdirectedError    the request names another server
         ├── BusyError           too many requests run
-        ├── LimitError          a limit of time or size
-        │   └── BodyTooLargeError  its body is too large
+        │   └── StoppingError   the server stops
+        ├── LimitError          a limit of size
+        │   ├── BodyTooLargeError  its body is too large
+        │   └── TimeLimitError  a limit of time
         └── AbandonedError      the client went away
 
 `problems` gives each one a status.
@@ -73,6 +75,17 @@ class BusyError(RequestError):
     """
 
 
+class StoppingError(BusyError):
+    """A server stops, and takes no new requests.
+
+    Cause:
+        The server was asked to stop. Requests that run already go on for a while.
+
+    Remedy:
+        Repeat the request when a server has started again.
+    """
+
+
 class LimitError(RequestError):
     """A request exceeds a limit of time, rows or bytes.
 
@@ -92,6 +105,17 @@ class BodyTooLargeError(LimitError):
 
     Remedy:
         Send the rows in several requests, or raise `--max-body`.
+    """
+
+
+class TimeLimitError(LimitError):
+    """A request takes longer than it may.
+
+    Cause:
+        The request or its body exceeds a time limit of the server or of the client. The message names the limit.
+
+    Remedy:
+        Read fewer rows, create an index, or raise `--timeout`.
     """
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lance_duck.duck.changes.effects import Effect, EffectKind, effects
 from lance_duck.duck.failures import meaning_of
+from lance_duck.duck.open_rows import statement_of
 from lance_duck.duck.places import places_below
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import ForbiddenError, RequestError
@@ -115,21 +116,26 @@ def _nothing() -> pa.RecordBatchReader:
 
 
 def batches_of(reader: pa.RecordBatchReader) -> Generator[pa.RecordBatch]:
-    """Yield the batches of a reader, and close it at the end.
+    """Yield the batches of a reader. At the end, close it, and end the measurement of its statement.
 
     Raises:
         LanceDuckError: A table cannot be read.
         duckdb.Error: DuckDB rejects a value.
     """
+    statement = statement_of(reader)
     with reader:
         while True:
             try:
                 batch = next(reader, None)
             except (OSError, RuntimeError, pa.ArrowException) as error:
                 meaning = meaning_of(error)
+                if statement is not None:
+                    statement.end(meaning)
                 if meaning is error or isinstance(meaning, KeyboardInterrupt):  # the call was stopped, not the server
                     raise
                 raise meaning from error
             if batch is None:
-                return
+                break
             yield batch
+    if statement is not None:
+        statement.end()

@@ -22,7 +22,7 @@ from uuid import uuid4
 
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.gate import Gate
-from lance_duck.serve.gate.refusals import LimitError
+from lance_duck.serve.gate.refusals import LimitError, RequestError
 from lance_duck.serve.gate.tokens import NOBODY, Caller
 from lance_duck.serve.http.answers import JSON, HttpAnswer, StreamedAnswer
 from lance_duck.serve.http.body import Body, Message, Receive
@@ -99,13 +99,14 @@ class ServeApp:
             await self._answer(scope, headers, receive, sender)
         except Exception as error:  # every error becomes an answer
             problem = HttpProblem.of(error, request_id)
-            level = logging.ERROR if problem.status >= 500 else logging.DEBUG
+            level = logging.DEBUG if problem.status < 500 or isinstance(error, RequestError) else logging.ERROR
             _LOG.log(level, "request %s failed", request_id, exc_info=error)
             if not sender.status:
                 query = scope["query_string"].decode("latin-1")
                 path = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
                 shown = replace(problem, text=self._public(problem))
-                await sender.whole(self._problem_answer(shown, headers, path))
+                answer = self._problem_answer(shown, headers, path)
+                await sender.whole(replace(answer, headers={**answer.headers, **problem.headers}))
         elapsed = time.monotonic() - began
         path = scope["raw_path"].decode("latin-1")
         _LOG.info("%s %s %s %.3f s %s", scope["method"], path, sender.status, elapsed, request_id)

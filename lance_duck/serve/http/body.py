@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from concurrent.futures import TimeoutError as NotInTimeError
 from typing import Any
 
-from lance_duck.serve.gate.refusals import AbandonedError, BodyTooLargeError, LimitError
+from lance_duck.serve.gate.refusals import AbandonedError, BodyTooLargeError, TimeLimitError
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -35,7 +35,7 @@ class Body:
 
         Raises:
             BodyTooLargeError: The body is too large.
-            LimitError: The body arrives too slowly.
+            TimeLimitError: The body arrives too slowly.
             AbandonedError: The client went away.
         """
         pieces = []
@@ -79,5 +79,7 @@ class Body:
                 return piece
         return b""
 
-    def _slow(self) -> LimitError:
-        return LimitError("the body arrives too slowly", expected=f"its next bytes within {self._seconds:g} seconds")
+    def _slow(self) -> TimeLimitError:
+        return TimeLimitError(
+            "the body arrives too slowly", expected=f"its next bytes within {self._seconds:g} seconds"
+        )

@@ -43,6 +43,8 @@ _TITLES: Final[Mapping[int, str]] = {
     401: "Log in first",
     403: "Not allowed",
     404: "Not found",
+    413: "Too large",
+    422: "This took too long",
     429: "The server is busy",
 }
 
