@@ -58,7 +58,7 @@ _REFUSED = ("401 Unauthorized", "403 Forbidden", "ExpiredToken")
 _RETRY_OPTIONS = ("client_max_retries", "client_retry_timeout")
 _LEAST_HIDDEN = 4  # minimum length of values that are masked in the library's messages
 # Options of this package that services do not use.
-_OWN_OPTIONS = ("checksums", "fsync", "manifest_store")
+_OWN_OPTIONS = ("cache", "cache_size", "checksums", "fsync", "manifest_store")
 _NAMES = (
     *_OWN_OPTIONS,
     *_CLIENT_OPTIONS,
