@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from lance_duck import lazy
 from lance_duck.arguments import byte_count, number_or_text
-from lance_duck.cli.open import check_folder
+from lance_duck.cli.open import cache_options, check_folder
 from lance_duck.cli.terminal import write_line
 from lance_duck.errors import InvalidInputError
 from lance_duck.redact import shown
@@ -54,6 +54,8 @@ def serve(
     memory: str | None = None,
     locations: bool | None = None,
     metrics: bool = False,
+    cache: str | None = None,
+    cache_size: str | None = None,
     log: str = "text",
     log_level: str = "info",
 ) -> None:
@@ -83,6 +85,7 @@ def serve(
         tls_cert=tls_cert,
         tls_key=tls_key,
         insecure=insecure,
+        storage_options=cache_options(cache, cache_size),
     )
     served = run.Server(settings)
     write_line(f"Serving {shown(place)} at {served.url}, {'reading and writing' if write else 'read-only'}")
@@ -93,12 +96,20 @@ def serve(
 
 
 def mcp(
-    place: str, sql: bool = True, timeout: float = 60.0, memory: str | None = None, log_level: str = "warning"
+    place: str,
+    sql: bool = True,
+    timeout: float = 60.0,
+    memory: str | None = None,
+    cache: str | None = None,
+    cache_size: str | None = None,
+    log_level: str = "warning",
 ) -> None:
     """Give a model tools that read tables. Answers the Model Context Protocol on stdin and stdout."""
     check_folder(place)
     _write_logs("text", log_level)
-    opened = gate.Gate(ServeSettings(place, sql=sql, timeout=timeout, memory=memory or gate.half_of_memory()))
+    options = cache_options(cache, cache_size)
+    memory = memory or gate.half_of_memory()
+    opened = gate.Gate(ServeSettings(place, sql=sql, timeout=timeout, memory=memory, storage_options=options))
     # Ctrl-C ends the process at once: Python cannot stop the thread that waits for a line of stdin. Tools only read.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     server.McpApp(opened).run_stdio()

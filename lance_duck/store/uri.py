@@ -18,7 +18,14 @@ from lance_duck.arguments import nearest_name
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.redact import remember, remember_uri, shown_value
 from lance_duck.store.base import Store
-from lance_duck.store.client import bucket_client, check_options, refuse_unknown_options, sorted_options
+from lance_duck.store.client import (
+    CACHE_OPTION,
+    CACHE_SIZE_OPTION,
+    bucket_client,
+    check_options,
+    refuse_unknown_options,
+    sorted_options,
+)
 from lance_duck.store.external import OPTION, ExternalManifestStore, manifest_store
 from lance_duck.store.local import LocalStore
 from lance_duck.store.object import ObjectStore
@@ -33,7 +40,6 @@ _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 _IS_WINDOWS = os.name == "nt"
 _OBJECT_SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "memory")
 _WEB = ("http", "https")
-_CACHE_OPTIONS = {"cache", "cache_size"}
 _SERVICE = re.compile(r"endpoint|account_name")
 """Names of options and environment variables that say which service has a bucket."""
 _NEIGHBOURS = 10_000  # maximum number of names to compare with a misspelled name; takes tens of milliseconds
@@ -109,7 +115,7 @@ def _bucket_cache(
     bucket: str, options: Mapping[str, str], is_immutable: Callable[[str], bool] | None
 ) -> disk_cache.BucketCache | None:
     """Return the cache for a bucket, or None. Buckets of different services and accounts have different names in it."""
-    if not options.keys() & _CACHE_OPTIONS:
+    if CACHE_OPTION not in options and CACHE_SIZE_OPTION not in options:
         return None
     cache = disk_cache.open_cache(options)
     if cache is None or is_immutable is None:

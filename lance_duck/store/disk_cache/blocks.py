@@ -58,7 +58,7 @@ class ObjectVersion:
         return min(PAGE, self.size - page * PAGE)
 
 
-def block_of(version: ObjectVersion, number: int, pages: Mapping[int, Bytes]) -> list[Bytes]:
+def encode_block(version: ObjectVersion, number: int, pages: Mapping[int, Bytes]) -> list[Bytes]:
     """Return the content of a block's file, in pieces.
 
     Args:

@@ -16,16 +16,15 @@ from lance_duck.cache import LruCache
 from lance_duck.checksums.digests import digest
 from lance_duck.errors import InvalidInputError, StoreError
 from lance_duck.redact import shown
+from lance_duck.store.client import CACHE_OPTION, CACHE_SIZE_OPTION
 from lance_duck.store.disk_cache.blocks import BLOCK, PAGES, ObjectVersion
 from lance_duck.store.disk_cache.claim import claim
 from lance_duck.store.disk_cache.folder import CacheFolder
-from lance_duck.store.disk_cache.plan import ReadPieces, pages_of, runs_of, split
+from lance_duck.store.disk_cache.plan import ReadPieces, pages_of, ranges_to_fetch, split
 from lance_duck.store.disk_cache.room import Room
 from lance_duck.store.request import Bytes
 from lance_duck.telemetry.metrics import BYTES_READ, CACHE_HITS, CACHE_MISSES
 
-FOLDER_OPTION: Final = "cache"
-SIZE_OPTION: Final = "cache_size"
 DEFAULT_SIZE: Final = 20 * 10**9
 """Maximum size of a cache in bytes, unless the option says otherwise."""
 
@@ -190,7 +189,7 @@ class CachedObject:
                 return None
         wanted = pages_of(starts, lengths)
         found = cache.find(version, wanted) if version is not None else {}
-        runs = runs_of(wanted - found.keys(), size)
+        runs = ranges_to_fetch(wanted - found.keys(), size)
         parts = self._reader.fetch(runs) if runs else []
         for (_, length), part in zip(runs, parts, strict=True):
             version = version or cache.learn(self._name, part.size, part.tag)
@@ -268,16 +267,17 @@ def open_cache(options: Mapping[str, str]) -> DiskCache | None:
     Raises:
         InvalidInputError: An option is wrong, or the folder belongs to somebody else or to other files.
     """
-    folder, size = options.get(FOLDER_OPTION), options.get(SIZE_OPTION)
-    limit = DEFAULT_SIZE if size is None else byte_count(number_or_text(size), f"storage option {SIZE_OPTION}")
+    folder, size = options.get(CACHE_OPTION), options.get(CACHE_SIZE_OPTION)
+    limit = DEFAULT_SIZE if size is None else byte_count(number_or_text(size), f"storage option {CACHE_SIZE_OPTION}")
     if folder is None:
         if size is not None:
             raise InvalidInputError(
-                f"storage option {SIZE_OPTION} needs a folder", remedy=f"also set the storage option {FOLDER_OPTION}"
+                f"storage option {CACHE_SIZE_OPTION} needs a folder",
+                remedy=f"also set the storage option {CACHE_OPTION}",
             )
         return None
     if not folder:
-        raise InvalidInputError(f"storage option {FOLDER_OPTION}", expected="a folder", found="an empty string")
+        raise InvalidInputError(f"storage option {CACHE_OPTION}", expected="a folder", found="an empty string")
     return _opened(os.path.abspath(os.path.expanduser(folder)), limit)
 
 

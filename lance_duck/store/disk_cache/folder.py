@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from lance_duck.store.base import is_temporary, temporary_name
-from lance_duck.store.disk_cache.blocks import PAGES, ObjectVersion, block_of, read_block
+from lance_duck.store.disk_cache.blocks import PAGES, ObjectVersion, encode_block, read_block
 from lance_duck.store.request import Bytes
 
 VERSION: Final = "v1"
@@ -86,7 +86,7 @@ class CacheFolder:
         """
         path = self._path(version.name, number)
         present = {} if len(pages) == PAGES else self.find(version, number, None)
-        pieces = block_of(version, number, present | dict(pages))
+        pieces = encode_block(version, number, present | dict(pages))
         if not take(sum(map(len, pieces))):
             return
         temporary = temporary_name(path)

@@ -26,7 +26,7 @@ def pages_of(starts: Sequence[int], lengths: Sequence[int]) -> set[int]:
     }
 
 
-def runs_of(pages: Iterable[int], size: int) -> list[tuple[int, int]]:
+def ranges_to_fetch(pages: Iterable[int], size: int) -> list[tuple[int, int]]:
     """Return the ranges, as (offset, size), that contain pages. Pages that lie close together share a range.
 
     Args:
