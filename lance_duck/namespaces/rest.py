@@ -22,7 +22,7 @@ from lance_duck.namespaces.draft import CatalogDraft
 from lance_duck.namespaces.names import DELIMITER, NAMESPACE, TABLE, Name, check_new, name_parts, object_id
 from lance_duck.namespaces.requests import ServiceRequests
 from lance_duck.redact import shown
-from lance_duck.store import lent_options, local_path, with_cache
+from lance_duck.store import local_path, service_options, with_cache
 
 _PAGE: Final = 1000
 _MOST_PAGES: Final = 10_000
@@ -175,7 +175,7 @@ class RestNamespace(Namespace):
                 expected="a URI or an absolute path",
                 found=shown(location[:200]),
             )
-        options = self._options | lent_options(_texts(answer.get("storage_options")))
+        options = self._options | service_options(_texts(answer.get("storage_options")))
         return TableDescription(location, options, _texts(answer.get("properties")))
 
     def _pages(self, path: str, key: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ Never here: the meaning of the bytes.
 """
 
 from lance_duck.store.base import Entry, Store, is_temporary
-from lance_duck.store.client import CACHE_SIZE_OPTION, lent_options, with_cache
+from lance_duck.store.client import CACHE_SIZE_OPTION, service_options, with_cache
 from lance_duck.store.external import ExternalManifestStore, register_manifest_store
 from lance_duck.store.local_write import delete_temporary, new_folder, remove_empty_folders
 from lance_duck.store.mapped import let_go_below
@@ -49,7 +49,6 @@ __all__ = [
     "gather",
     "is_temporary",
     "join_uri",
-    "lent_options",
     "let_go_below",
     "local_path",
     "new_folder",
@@ -58,6 +57,7 @@ __all__ = [
     "register_manifest_store",
     "remove_empty_folders",
     "run",
+    "service_options",
     "split_place",
     "store_in_memory",
     "with_cache",

@@ -138,7 +138,7 @@ def with_cache(options: Mapping[str, str] | None, cache: str | PathLike[str] | N
     return {**(options or {}), CACHE_OPTION: abspath(expanduser(cache)) if fspath(cache) else ""}
 
 
-def lent_options(options: Mapping[str, str]) -> dict[str, str]:
+def service_options(options: Mapping[str, str]) -> dict[str, str]:
     """Return storage options that a service sent, without a cache: services do not choose folders of this machine."""
     return {name: value for name, value in options.items() if name.lower() not in (CACHE_OPTION, CACHE_SIZE_OPTION)}
 
