@@ -6,7 +6,7 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
@@ -128,9 +128,6 @@ class DiskCache:
                 found |= self.folder.find(version, number, wanted)
         except OSError as error:
             self.turn_off(error)
-        misses = len({page // PAGES for page in wanted - found.keys()})
-        CACHE_MISSES.add("disk", by=misses)
-        CACHE_HITS.add("disk", by=len({page // PAGES for page in wanted}) - misses)
         BYTES_READ.add("disk_cache", by=sum(map(len, found.values())))
         return found
 
@@ -189,6 +186,7 @@ class CachedObject:
                 return None
         wanted = pages_of(starts, lengths)
         found = cache.find(version, wanted) if version is not None else {}
+        _count_uses(wanted, found.keys())
         runs = ranges_to_fetch(wanted - found.keys(), size)
         parts = self._reader.fetch(runs) if runs else []
         for (_, length), part in zip(runs, parts, strict=True):
@@ -228,6 +226,13 @@ class CachedObject:
         except OSError as error:
             self._cache.turn_off(error)
             return False
+
+
+def _count_uses(wanted: set[int], found: Set[int]) -> None:
+    """Count the blocks whose wanted pages were all found, and the other blocks."""
+    misses = {page // PAGES for page in wanted - found}
+    CACHE_MISSES.add("disk", by=len(misses))
+    CACHE_HITS.add("disk", by=len({page // PAGES for page in wanted} - misses))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ files whose bytes are lost. Two writers of one block replace each other's file, 
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable, Container, Iterator, Mapping
@@ -19,6 +20,7 @@ from typing import Final, NamedTuple
 
 from lance_duck.store.base import is_temporary, temporary_name
 from lance_duck.store.disk_cache.blocks import PAGES, ObjectVersion, encode_block, read_block
+from lance_duck.store.disk_cache.claim import is_cache
 from lance_duck.store.request import Bytes
 
 VERSION: Final = "v1"
@@ -90,13 +92,13 @@ class CacheFolder:
         if not take(sum(map(len, pieces))):
             return
         temporary = temporary_name(path)
+        self._make_directory(version.name)
         try:
-            self._make_directory(version.name)
             with open(temporary, "xb", buffering=0) as file:
                 for piece in pieces:
                     _write(file.fileno(), piece.data)
             os.replace(temporary, path)
-        except FileNotFoundError:  # another process removed the empty directory, or the whole folder
+        except FileNotFoundError:  # another process removed the empty directory
             return
         except BaseException:
             with suppress(OSError):
@@ -115,8 +117,10 @@ class CacheFolder:
         return os.path.join(self.root, *_parts(name))
 
     def _make_directory(self, name: bytes) -> None:
-        """Create the directory of an object. The folder itself exists, because a new one would not be private."""
+        """Create the directory of an object, but not the folder itself: it would be neither private nor marked."""
         path = self.root
+        if not os.path.isdir(os.path.join(path, VERSION)) and not is_cache(path):
+            raise OSError(errno.ENOENT, "the folder is no longer a cache", path)
         for part in _parts(name):
             path = os.path.join(path, part)
             with suppress(FileExistsError):
