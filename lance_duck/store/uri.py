@@ -40,6 +40,8 @@ _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 _IS_WINDOWS = os.name == "nt"
 _OBJECT_SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "memory")
 _WEB = ("http", "https")
+_OF_PROCESS = ("memory",)
+"""Schemes that are not cached on disk, because each process has its own objects."""
 _SERVICE = re.compile(r"endpoint|account_name")
 """Names of options and environment variables that say which service has a bucket."""
 _NEIGHBOURS = 10_000  # maximum number of names to compare with a misspelled name; takes tens of milliseconds
@@ -104,8 +106,7 @@ def open_store(
         raise InvalidInputError("the URI contains '..'", where=text)
     client = bucket_client(bucket, options)
     can_list = parts.scheme.lower() not in _WEB
-    # Other processes have other objects in their memory.
-    cache = None if parts.scheme == "memory" else _bucket_cache(bucket, dict(options), is_immutable)
+    cache = None if parts.scheme in _OF_PROCESS else _bucket_cache(bucket, dict(options), is_immutable)
     return ObjectStore(
         text.rstrip("/"), client, prefix, can_list=can_list, external=external, checksums=checksums, cache=cache
     )

@@ -141,7 +141,7 @@ class DiskCache:
         try:
             for number, pages in blocks.items():
                 if self.is_on():
-                    self.folder.add(version, number, pages, self.room.take)
+                    self.folder.add(version, number, pages, self.room.reserve)
         except OSError as error:
             self.turn_off(error)
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import Final, NamedTuple
 
 from lance_duck.store.base import is_temporary, temporary_name
@@ -77,33 +77,28 @@ class CacheFolder:
                 os.utime(path)
         return pages
 
-    def add(self, version: ObjectVersion, number: int, pages: Mapping[int, Bytes], take: Callable[[int], bool]) -> None:
+    def add(
+        self,
+        version: ObjectVersion,
+        number: int,
+        pages: Mapping[int, Bytes],
+        reserve: Callable[[int], AbstractContextManager[bool]],
+    ) -> None:
         """Store pages of a block, in addition to the pages that it has.
 
         Args:
             version: The object.
             number: Number of the block.
             pages: The pages, by number.
-            take: Returns whether there is room for a file of this size.
+            reserve: Reserves room for a file of this size, and returns whether there is room.
         """
         path = self._path(version.name, number)
         present = {} if len(pages) == PAGES else self.find(version, number, None)
         pieces = encode_block(version, number, present | dict(pages))
-        if not take(sum(map(len, pieces))):
-            return
-        temporary = temporary_name(path)
-        self._make_directory(version.name)
-        try:
-            with open(temporary, "xb", buffering=0) as file:
-                for piece in pieces:
-                    _write(file.fileno(), piece.data)
-            os.replace(temporary, path)
-        except FileNotFoundError:  # another process removed the empty directory
-            return
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary)
-            raise
+        with reserve(sum(map(len, pieces))) as has_room:
+            if has_room:
+                self._make_directory(version.name)
+                _write_file(path, pieces)
 
     def files(self) -> Iterator[BlockFile]:
         """Yield all blocks and temporary files, also of other versions of this package."""
@@ -162,6 +157,21 @@ def _entries(directory: str) -> list[os.DirEntry[str]]:
             return list(entries)
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def _write_file(path: str, pieces: Sequence[Bytes]) -> None:
+    temporary = temporary_name(path)
+    try:
+        with open(temporary, "xb", buffering=0) as file:
+            for piece in pieces:
+                _write(file.fileno(), piece.data)
+        os.replace(temporary, path)
+    except FileNotFoundError:  # another process removed the empty directory
+        return
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def _write(descriptor: int, data: memoryview) -> None:

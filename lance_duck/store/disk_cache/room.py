@@ -47,9 +47,20 @@ class Room:
         self._folder = folder
         self._lock = Lock()
         self._left = 0
+        self._reserved = 0
 
-    def take(self, size: int) -> bool:
-        """Return whether a file of this size can be written. Raises OSError."""
+    @contextmanager
+    def reserve(self, size: int) -> Iterator[bool]:
+        """Reserve room for a file of this size, which the block writes. Yields whether there is any. Raises OSError."""
+        has_room = self._take(size)
+        try:
+            yield has_room
+        finally:
+            if has_room:
+                with self._lock:
+                    self._reserved -= size
+
+    def _take(self, size: int) -> bool:
         if size > self.limit * _AFTERWARDS:
             return False
         disk = shutil.disk_usage(self._folder.root)
@@ -61,11 +72,12 @@ class Room:
             if self._left < size:
                 return False
             self._left -= size
+            self._reserved += size
             return True
 
     def _walk(self, size: int) -> int:
         """Count the files, evict some if there are too many, and return the bytes that can be written."""
-        used = sum(file.size for file in self._folder.files())
+        used = self._reserved + sum(file.size for file in self._folder.files())
         if used + size > self.limit * _FULL:
             with _alone(os.path.join(self._folder.root, _LOCK)) as is_alone:
                 if not is_alone:
@@ -76,7 +88,7 @@ class Room:
     def _evict(self, size: int) -> int:
         """Delete the oldest files to make room for `size` bytes, and return the size of the rest."""
         files = sorted(self._folder.files(), key=attrgetter("used"))
-        used, evicted = sum(file.size for file in files), 0
+        used, evicted = self._reserved + sum(file.size for file in files), 0
         for file in files:
             if used - evicted + size <= self.limit * _AFTERWARDS:
                 break

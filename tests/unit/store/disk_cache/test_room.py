@@ -24,7 +24,7 @@ def version(number: int) -> ObjectVersion:
 
 
 def add(folder: CacheFolder, room: Room, number: int) -> None:
-    folder.add(version(number), 0, {0: np.zeros(PAGE, np.uint8)}, room.take)
+    folder.add(version(number), 0, {0: np.zeros(PAGE, np.uint8)}, room.reserve)
     path = os.path.join(folder.root, "v1", "00", f"{number:062x}", "0000000000.blk")
     if os.path.exists(path):
         os.utime(path, (number, number))
@@ -62,8 +62,8 @@ def test_a_used_block_stays(folder: CacheFolder) -> None:
 
 
 def test_a_block_larger_than_the_limit_is_not_stored(folder: CacheFolder) -> None:
-    assert not Room(folder, FILE).take(FILE)
-    assert Room(folder, 2 * FILE).take(FILE)
+    assert not Room(folder, FILE)._take(FILE)
+    assert Room(folder, 2 * FILE)._take(FILE)
 
 
 def test_blocks_of_former_processes_count(folder: CacheFolder) -> None:
@@ -78,9 +78,9 @@ def test_blocks_of_former_processes_count(folder: CacheFolder) -> None:
 def test_nothing_is_written_if_the_disk_is_nearly_full(folder: CacheFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = namedtuple("disk", "total used free")  # as in shutil
     monkeypatch.setattr(shutil, "disk_usage", lambda _: disk(100 * FILE, 95 * FILE, 5 * FILE))
-    assert not Room(folder, 1 << 30).take(FILE)
+    assert not Room(folder, 1 << 30)._take(FILE)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: disk(100 * FILE, 94 * FILE, 6 * FILE))
-    assert Room(folder, 1 << 30).take(FILE)
+    assert Room(folder, 1 << 30)._take(FILE)
 
 
 HOLD: Final = """
@@ -100,10 +100,10 @@ def test_one_process_evicts_at_a_time(folder: CacheFolder) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"locked\n"
-        assert not room.take(FILE)
+        assert not room._take(FILE)
         holder.communicate()
     assert used(folder) == 20 * FILE
-    assert room.take(FILE)
+    assert room._take(FILE)
     assert used(folder) <= 10 * FILE
 
 
@@ -114,11 +114,19 @@ def test_remains_of_killed_processes_are_evicted_after_an_hour(folder: CacheFold
         shutil.copy(file.path, file.path + name)
         now = os.stat(file.path + name).st_mtime
         os.utime(file.path + name, (now - age, now - age))
-    assert Room(folder, 2 * FILE + 9).take(1) is True
+    assert Room(folder, 2 * FILE + 9)._take(1) is True
     assert [each.path[-2:] for each in folder.files()] == ["#2"]
 
 
 def test_a_folder_that_is_gone_is_an_error_of_the_disk(folder: CacheFolder) -> None:
     shutil.rmtree(folder.root)
     with pytest.raises(OSError, match="No such file"):
-        Room(folder, 1 << 30).take(FILE)
+        Room(folder, 1 << 30)._take(FILE)
+
+
+def test_room_for_files_that_are_being_written_is_not_given_twice(folder: CacheFolder) -> None:
+    room = Room(folder, 3 * FILE // 2)
+    with room.reserve(FILE) as first, room.reserve(FILE) as second:
+        assert (first, second) == (True, False)
+    with room.reserve(FILE) as later:
+        assert later

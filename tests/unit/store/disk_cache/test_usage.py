@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ def fill(folder: CacheFolder) -> None:
     for number, name in enumerate((b"a", b"b")):
         version = ObjectVersion(name * 32, 1 << 30, 0)
         for block in range(number + 1):
-            folder.add(version, block, {block * 16: np.zeros(PAGE, np.uint8)}, lambda _: True)
+            folder.add(version, block, {block * 16: np.zeros(PAGE, np.uint8)}, lambda _: nullcontext(True))
     for at, file in enumerate(sorted(folder.files())):
         os.utime(file.path, (at + 100, at + 100))
 
