@@ -307,6 +307,8 @@ def sql(
     asof: AsofOption = None,
     as_json: JsonOption = False,
     max_rows: MaxRowsOption = 100,
+    cache: CacheOption = None,
+    cache_size: CacheSizeOption = None,
 ) -> None:
     """Run SQL, or open a SQL shell. A folder is the database, and new tables and views are stored in it."""
 
@@ -576,6 +578,13 @@ class LogLevel(StrEnum):
     error = "error"
 
 
+CacheOption = Annotated[
+    str | None,
+    typer.Option(metavar="FOLDER", help="Local folder that caches files of object stores."),
+]
+CacheSizeOption = Annotated[
+    str | None, typer.Option(metavar="BYTES", help='Maximum size of the cache, such as "5GB". Default: 20GB.')
+]
 PlaceArgument = Annotated[str, typer.Argument(metavar="PLACE", help="Path or URI of a folder of Lance tables.")]
 SqlOption = Annotated[bool, typer.Option("--sql/--no-sql", help="Accept SQL.")]
 TimeoutOption = Annotated[float, typer.Option(metavar="SECONDS", help="Maximum duration of a request.")]
@@ -628,6 +637,8 @@ def serve(
         ),
     ] = None,
     metrics: Annotated[bool, typer.Option("--metrics", help="Show metrics at /metrics.")] = False,
+    cache: CacheOption = None,
+    cache_size: CacheSizeOption = None,
     log: Annotated[LogForm, typer.Option(help="Format of log lines.")] = LogForm.text,
     log_level: LogLevelOption = LogLevel.info,
 ) -> None:
@@ -641,9 +652,21 @@ def mcp(
     sql: SqlOption = True,
     timeout: TimeoutOption = 60.0,
     memory: MemoryOption = None,
+    cache: CacheOption = None,
+    cache_size: CacheSizeOption = None,
     log_level: LogLevelOption = LogLevel.warning,
 ) -> None:
     """Give a model tools that read tables. Answers the Model Context Protocol on stdin and stdout."""
+
+
+@app.command()
+@done_by("cache")
+def cache(
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Folder of a cache: see `--cache`.")],
+    clear: Annotated[bool, typer.Option("--clear", help="Delete all blocks.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a cache of object stores contains, or empty it."""
 
 
 @app.command()

@@ -135,7 +135,7 @@ class SizedCache(Generic[_T]):
     def find(self, key: Hashable) -> _T | None:
         """Return the value of a key. Returns None if the key is not cached."""
         value = self._found(key)
-        (CACHE_MISSES if value is None else CACHE_HITS).add()
+        (CACHE_MISSES if value is None else CACHE_HITS).add("memory")
         return value
 
     def _found(self, key: Hashable) -> _T | None:
@@ -223,5 +223,5 @@ class SizedCache(Generic[_T]):
 
 def _note_evicted(size: int) -> None:
     """Count evicted bytes. Called without the lock of the cache, because handlers of the log may take long."""
-    CACHE_EVICTED_BYTES.add(by=size)
+    CACHE_EVICTED_BYTES.add("memory", by=size)
     _LOG.debug("evicted %d bytes from a cache", size)

@@ -32,6 +32,7 @@ from lance_duck.scan.scanner import LanceScanner
 from lance_duck.scan.searches.methods import Searches
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import CommitLock, Snapshot, Version, open_snapshot
+from lance_duck.store import with_cache
 from lance_duck.verbs.columns.methods import ColumnChanges
 from lance_duck.verbs.handle import Handle
 from lance_duck.verbs.indexes.methods import IndexChanges
@@ -61,11 +62,7 @@ else:
     markup = lazy.modules(globals(), "lance_duck.verbs", "markup")
     bases, named_tables = lazy.modules(globals(), "lance_duck.verbs.public", "bases", "named_tables")
 
-_REMEDIES: Final = MappingProxyType(
-    {
-        "session": None,
-    }
-)
+_REMEDIES: Final = MappingProxyType({"session": None})
 
 
 @checked_call
@@ -85,6 +82,7 @@ def dataset(
     namespace_client: Any = None,
     table_id: Sequence[str] | None = None,
     base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+    cache: str | os.PathLike[str] | None = None,
     **refused: Any,
 ) -> LanceDataset:
     """Open a Lance table.
@@ -109,6 +107,7 @@ def dataset(
             `lance_namespace.LanceNamespace` or the result of `connect_namespace`.
         table_id: Name of the table in that catalog, as a list of its parts.
         base_store_params: Object store settings of base paths, by path.
+        cache: A local folder that caches the files of a table in an object store. Same as the storage option `cache`.
         refused: pylance's `session` is not supported.
 
     Raises:
@@ -122,6 +121,7 @@ def dataset(
         uri, storage_options = named_tables.named_place(uri, namespace_client, table_id, storage_options, None)
     if uri is None:
         raise WrongTypeError("uri", expected="a path or URI", found="None of type NoneType")
+    storage_options = with_cache(storage_options, cache)
     if base_store_params:
         snapshot = open_snapshot(uri, version, asof, storage_options)
         storage_options = bases.with_base_options(storage_options, base_store_params, snapshot.base_paths)

@@ -32,7 +32,7 @@ _HARMLESS: Final = re.compile(
     r"skip_signature|imdsv1_fallback|metadata_endpoint|s3_express|request_payer|disable_tagging|use_fabric_endpoint|"
     r"authority_host|msi_endpoint|allow_http|allow_invalid_certificates|connect_timeout|default_content_type|"
     r"pool_idle_timeout|pool_max_idle_per_host|proxy_excludes|read_timeout|randomize_addresses|timeout|user_agent|"
-    r"client_max_retries|client_retry_timeout|fsync|manifest_store|proxy_url|.*url|.*uri)"
+    r"client_max_retries|client_retry_timeout|cache|cache_size|fsync|manifest_store|proxy_url|.*url|.*uri)"
 )
 """Options whose values are not secret, except for secrets inside a URI. All other values are secret, even of unknown
 options.

@@ -5,11 +5,12 @@ written to stderr with exit code 1. Wrong usage has exit code 2. Commands call t
 Never here: features that the Python API does not have.
 """
 
-from lance_duck.cli import bench, change, diff, doctor, indexes, look, search, serve, transfer
+from lance_duck.cli import bench, cache, change, diff, doctor, indexes, look, search, serve, transfer
 from lance_duck.cli.show import plain, show, show_table, text
 
 __all__ = [
     "bench",
+    "cache",
     "change",
     "diff",
     "doctor",

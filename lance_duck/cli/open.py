@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Mapping
 from datetime import datetime
 
 import lance_duck as ld
 from lance_duck.errors import InvalidInputError, NotFoundError
 from lance_duck.namespaces import DirectoryNamespace
 from lance_duck.namespaces.listing import FOLDER
-from lance_duck.store import did_you_mean_path, join_uri, local_path, open_store
+from lance_duck.store import CACHE_SIZE_OPTION, did_you_mean_path, join_uri, local_path, open_store, with_cache
 from lance_duck.wire.paths import GROUP_COMMITS, VERSIONS
 
 
 def open_table(
-    table: str, version: int | None = None, tag: str | None = None, asof: datetime | None = None
+    table: str,
+    version: int | None = None,
+    tag: str | None = None,
+    asof: datetime | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> ld.LanceDataset:
     """Open a version of a table. Raises InvalidInputError if several versions are requested."""
     if sum(choice is not None for choice in (version, tag, asof)) > 1:
         raise InvalidInputError(
             "several options choose a version", remedy="pass only one of --version, --tag and --asof"
         )
-    return ld.dataset(table, version=tag if version is None else version, asof=asof)
+    return ld.dataset(table, version=tag if version is None else version, asof=asof, storage_options=storage_options)
+
+
+def cache_options(cache: str | None, cache_size: str | None) -> Mapping[str, str] | None:
+    """Return the storage options of `--cache` and `--cache-size`, or None without them."""
+    size = {} if cache_size is None else {CACHE_SIZE_OPTION: cache_size}
+    return with_cache(size, cache) or None
 
 
 def open_folder(path: str) -> DirectoryNamespace | None:

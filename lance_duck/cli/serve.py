@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from lance_duck import lazy
 from lance_duck.arguments import byte_count, number_or_text
-from lance_duck.cli.open import check_folder
+from lance_duck.cli.open import cache_options, check_folder
 from lance_duck.cli.terminal import write_line
 from lance_duck.errors import InvalidInputError
 from lance_duck.redact import shown
@@ -56,6 +56,8 @@ def serve(
     memory: str | None = None,
     locations: bool | None = None,
     metrics: bool = False,
+    cache: str | None = None,
+    cache_size: str | None = None,
     log: str = "text",
     log_level: str = "info",
 ) -> None:
@@ -63,8 +65,6 @@ def serve(
     check_folder(place)
     _write_logs(log, log_level)
     tokens, made = _tokens(token_file, host, write)
-    memory = memory or gate.half_of_memory()
-    counted = _size(memory, "--memory")
     settings = ServeSettings(
         place,
         host,
@@ -79,7 +79,7 @@ def serve(
         max_body=_size(max_body, "--max-body"),
         max_statements=max_statements or os.cpu_count() or 1,
         max_waiting=max_waiting,
-        memory=memory,
+        memory=memory or gate.half_of_memory(),
         locations=locations if locations is not None else local_path(place) is None or host in LOOPBACK,
         web=web,
         mcp=mcp,
@@ -88,24 +88,30 @@ def serve(
         tls_cert=tls_cert,
         tls_key=tls_key,
         insecure=insecure,
+        storage_options=cache_options(cache, cache_size),
     )
     served = run.Server(settings)
-    process_memory.limit_process(counted)
-    write_line(f"Serving {shown(place)} at {served.url}, {'reading and writing' if write else 'read-only'}")
-    _write_more(served, made)
+    _limit_memory(settings)
+    _announce(served, shown(place), made, is_writing=write)
     served.run()
 
 
 def mcp(
-    place: str, sql: bool = True, timeout: float = 60.0, memory: str | None = None, log_level: str = "warning"
+    place: str,
+    sql: bool = True,
+    timeout: float = 60.0,
+    memory: str | None = None,
+    cache: str | None = None,
+    cache_size: str | None = None,
+    log_level: str = "warning",
 ) -> None:
     """Give a model tools that read tables. Answers the Model Context Protocol on stdin and stdout."""
     check_folder(place)
     _write_logs("text", log_level)
+    options = cache_options(cache, cache_size)
     memory = memory or gate.half_of_memory()
-    counted = _size(memory, "--memory")
-    opened = gate.Gate(ServeSettings(place, sql=sql, timeout=timeout, memory=memory))
-    process_memory.limit_process(counted)
+    opened = gate.Gate(ServeSettings(place, sql=sql, timeout=timeout, memory=memory, storage_options=options))
+    _limit_memory(opened.settings)
     # Ctrl-C ends the process at once: Python cannot stop the thread that waits for a line of stdin. Tools only read.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     server.McpApp(opened).run_stdio()
@@ -143,8 +149,13 @@ def _write_logs(form: str, level: str) -> None:
     logging.getLogger("lance_duck").setLevel(level.upper())
 
 
-def _write_more(served: run.Server, made: str | None) -> None:
-    """Write the address for Flight SQL, and the token if it was made just now."""
+def _limit_memory(settings: ServeSettings) -> None:
+    process_memory.limit_process(_size(settings.memory or gate.half_of_memory(), "--memory"))
+
+
+def _announce(served: run.Server, place: str, made: str | None, *, is_writing: bool) -> None:
+    """Write where the server listens, and its token if it was made just now."""
+    write_line(f"Serving {place} at {served.url}, {'reading and writing' if is_writing else 'read-only'}")
     if served.flight_url is not None:
         write_line(f"Flight SQL at {served.flight_url}")
     if made is not None:

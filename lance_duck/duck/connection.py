@@ -27,7 +27,7 @@ from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.errors import InvalidInputError
 from lance_duck.interrupts import Interrupt
 from lance_duck.markup import rows_html
-from lance_duck.store import checked_place
+from lance_duck.store import checked_place, with_cache
 from lance_duck.telemetry.metrics import ROWS_RETURNED
 
 _FETCHES = frozenset({"fetchall", "fetchone", "fetchmany", "fetchdf", "df", "fetchnumpy"})
@@ -57,6 +57,7 @@ def connect(
     config: Mapping[str, Any] | None = None,
     storage_options: Mapping[str, str] | None = None,
     confined: bool = False,
+    cache: str | os.PathLike[str] | None = None,
 ) -> Connection:
     """Connect to DuckDB with Lance tables.
 
@@ -73,6 +74,7 @@ def connect(
             SECRET for other stores.
         confined: Reject SQL that reaches anything but these tables: other paths, files, databases, extensions, secrets,
             Python variables and DuckDB's settings. Your program can still register more tables.
+        cache: A local folder that caches files of tables in object stores. Same as the storage option `cache`.
 
     Raises:
         NotFoundError: A table does not exist, or the connection is read-only and the folder does not exist.
@@ -80,6 +82,7 @@ def connect(
         LanceDuckError: A table of the mapping cannot be opened. Tables of a folder are opened when they are read.
     """
     place = checked_place(_IN_MEMORY if database == "" else database)
+    storage_options = with_cache(storage_options, cache)
     catalog = _catalog(fixed_places(tables) if confined else tables, storage_options, may_be_new=not read_only)
     catalog.binder.access.is_confined = confined
     if read_only and catalog.default.log is not None:

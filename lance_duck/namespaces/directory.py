@@ -33,7 +33,7 @@ from lance_duck.namespaces.draft import TAKEN, CatalogDraft, names_directly_in, 
 from lance_duck.namespaces.folders import TableFolders
 from lance_duck.namespaces.listing import FOLDER, ListedNames, Listing, ListingChange, NamedObject
 from lance_duck.namespaces.names import NAMESPACE, TABLE, Name, check_new, name_parts, object_id
-from lance_duck.store import join_uri
+from lance_duck.store import join_uri, with_cache
 from lance_duck.verbs.pending_changes import PreparedChange
 from lance_duck.verbs.versions.rename import rename_table
 from lance_duck.wire.paths import TABLE_SUFFIX
@@ -56,6 +56,7 @@ class DirectoryNamespace(Namespace):
             names are stored if `__manifest` exists or a nested namespace is created.
         dir_listing_enabled: Whether folders `{name}.lance` without a row in `__manifest` are tables of the root.
         storage_options: Settings of the store.
+        cache: A local folder that caches files of tables in object stores. Same as the storage option `cache`.
 
     Attributes:
         log: The commit log of the folder.
@@ -68,9 +69,10 @@ class DirectoryNamespace(Namespace):
         manifest_enabled: bool | None = None,
         dir_listing_enabled: bool = True,
         storage_options: Mapping[str, str] | None = None,
+        cache: str | os.PathLike[str] | None = None,
     ) -> None:
         self.root = root.rstrip("/") or root
-        options = dict(storage_options or {})
+        options = dict(with_cache(storage_options, cache) or {})
         self._manifest_enabled = manifest_enabled
         self._folders = TableFolders(self.root, options, is_listing=dir_listing_enabled)
         self._listing = Listing(self.root, options or None)

@@ -22,7 +22,7 @@ from lance_duck.namespaces.draft import CatalogDraft
 from lance_duck.namespaces.names import DELIMITER, NAMESPACE, TABLE, Name, check_new, name_parts, object_id
 from lance_duck.namespaces.requests import ServiceRequests
 from lance_duck.redact import shown
-from lance_duck.store import local_path
+from lance_duck.store import local_path, service_options, with_cache
 
 _PAGE: Final = 1000
 _MOST_PAGES: Final = 10_000
@@ -37,7 +37,8 @@ class RestNamespace(Namespace):
         uri: Address of the service, before "/v1".
         delimiter: Separator of name parts in the service.
         headers: Headers of each request, for example {"Authorization": "Bearer …"}.
-        storage_options: Store settings for tables. Settings from the service override them.
+        storage_options: Store settings for tables. Settings from the service override them, except the cache.
+        cache: A local folder that caches files of tables in object stores. Same as the storage option `cache`.
 
     Raises:
         InvalidInputError: The address is invalid, or a header cannot be sent.
@@ -51,12 +52,13 @@ class RestNamespace(Namespace):
         delimiter: str = DELIMITER,
         headers: Mapping[str, str] | None = None,
         storage_options: Mapping[str, str] | None = None,
+        cache: str | os.PathLike[str] | None = None,
     ) -> None:
         self._requests = ServiceRequests(uri, headers or {})
         self.uri = self._requests.uri
         self._delimiter = delimiter
         self._headers = dict(headers or {})
-        self._options = dict(storage_options or {})
+        self._options = dict(with_cache(storage_options, cache) or {})
 
     def __repr__(self) -> str:
         return f"RestNamespace({shown(self.uri)!r})"
@@ -173,7 +175,7 @@ class RestNamespace(Namespace):
                 expected="a URI or an absolute path",
                 found=shown(location[:200]),
             )
-        options = self._options | _texts(answer.get("storage_options"))
+        options = self._options | service_options(_texts(answer.get("storage_options")))
         return TableDescription(location, options, _texts(answer.get("properties")))
 
     def _pages(self, path: str, key: str) -> Iterator[str]:

@@ -15,6 +15,7 @@ from lance_duck.snapshot import refs
 from lance_duck.snapshot.publish import CommitLock
 from lance_duck.store import Store, checked_place, join_uri, local_path, open_store
 from lance_duck.wire.manifest import BasePath
+from lance_duck.wire.paths import is_immutable
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Location:
         own = f"base_{base_id}."
         options = {k: v for k, v in self.storage_options.items() if not _is_scoped(k)}
         options |= {k.removeprefix(own): v for k, v in self.storage_options.items() if k.startswith(own)}
-        return open_store(self.uri if uri is None else uri, options, allowed)
+        return open_store(self.uri if uri is None else uri, options, allowed, is_immutable)
 
     def options_for(self, uri: str) -> Mapping[str, str]:
         """Return the options for opening `uri`: the table's options, unless `uri` is in a different kind of store.

@@ -6,11 +6,13 @@ and receives the bytes. `gather` combines many requests step by step, and `run` 
 bytes are views of a memory map. On an object store, nearby ranges are merged and fetched together.
 Files appear atomically: `create` streams, `put` replaces, `put_if_absent` fails if the name exists. On a local disk,
 all files are flushed before a version becomes visible, unless `fsync` is "false".
+Immutable objects can be cached on a local disk: see `disk_cache`.
 A file with checksums is read through `checked`, which verifies each block on first read.
 Never here: the meaning of the bytes.
 """
 
 from lance_duck.store.base import Entry, Store, is_temporary
+from lance_duck.store.client import CACHE_SIZE_OPTION, service_options, with_cache
 from lance_duck.store.external import ExternalManifestStore, register_manifest_store
 from lance_duck.store.local_write import delete_temporary, new_folder, remove_empty_folders
 from lance_duck.store.mapped import let_go_below
@@ -29,6 +31,7 @@ from lance_duck.store.uri import (
 )
 
 __all__ = [
+    "CACHE_SIZE_OPTION",
     "Buffer",
     "ByteRange",
     "ByteSource",
@@ -54,6 +57,8 @@ __all__ = [
     "register_manifest_store",
     "remove_empty_folders",
     "run",
+    "service_options",
     "split_place",
     "store_in_memory",
+    "with_cache",
 ]

@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any, NoReturn, TypeVar
+from os import PathLike, fspath
+from os.path import abspath, expanduser
+from typing import Any, Final, NoReturn, TypeVar
 
 from obstore.exceptions import AlreadyExistsError as ExistsError
 from obstore.exceptions import (
@@ -33,6 +35,11 @@ from lance_duck.store.counted import CountedRequests
 
 MEMORY = MemoryStore()
 
+CACHE_OPTION: Final = "cache"
+"""Option with the folder of the disk cache: see `store.disk_cache`."""
+CACHE_SIZE_OPTION: Final = "cache_size"
+"""Option with the maximum size of the disk cache."""
+
 _T = TypeVar("_T")
 _used_since: int | None = None  # forks.count() at the first operation, which starts the library's threads
 _CLIENT_OPTIONS = (
@@ -58,7 +65,7 @@ _REFUSED = ("401 Unauthorized", "403 Forbidden", "ExpiredToken")
 _RETRY_OPTIONS = ("client_max_retries", "client_retry_timeout")
 _LEAST_HIDDEN = 4  # minimum length of values that are masked in the library's messages
 # Options of this package that services do not use.
-_OWN_OPTIONS = ("checksums", "fsync", "manifest_store")
+_OWN_OPTIONS = (CACHE_OPTION, CACHE_SIZE_OPTION, "checksums", "fsync", "manifest_store")
 _NAMES = (
     *_OWN_OPTIONS,
     *_CLIENT_OPTIONS,
@@ -122,6 +129,18 @@ def _check_urls(options: tuple[tuple[str, str], ...]) -> None:
 def sorted_options(options: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
     """Return storage options as an argument of `bucket_client`: sorted, with names in lower case and values as text."""
     return tuple(sorted((name.lower(), _text(value)) for name, value in (options or {}).items()))
+
+
+def with_cache(options: Mapping[str, str] | None, cache: str | PathLike[str] | None) -> Mapping[str, str] | None:
+    """Return storage options with a cache folder. It becomes absolute, because other processes may use the options."""
+    if cache is None:
+        return options
+    return {**(options or {}), CACHE_OPTION: abspath(expanduser(cache)) if fspath(cache) else ""}
+
+
+def service_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return storage options that a service sent, without a cache: services do not choose folders of this machine."""
+    return {name: value for name, value in options.items() if name.lower() not in (CACHE_OPTION, CACHE_SIZE_OPTION)}
 
 
 def check_options(options: object) -> None:

@@ -12,22 +12,36 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import obstore
 from numpy.typing import NDArray
 from obstore.store import MemoryStore
 
+from lance_duck import lazy
 from lance_duck.errors import CorruptError, NotFoundError, StoreError, UnsupportedError
 from lance_duck.store.base import Entry, check_range, normal_path
 from lance_duck.store.client import call
-from lance_duck.store.costs import CALL_REQUESTS, COALESCED_GAP, PART_BYTES, PARTS_AT_ONCE, REQUESTS_AT_ONCE, TAIL_BYTES
+from lance_duck.store.costs import (
+    CALL_REQUESTS,
+    COALESCED_GAP,
+    GETS_AT_ONCE,
+    PART_BYTES,
+    PARTS_AT_ONCE,
+    REQUESTS_AT_ONCE,
+    TAIL_BYTES,
+)
 from lance_duck.store.counted import count_bytes
 from lance_duck.store.external import ExternalManifestStore
 from lance_duck.store.request import Bytes
 from lance_duck.store.sink import Buffer, Sink, copy_bytes
 from lance_duck.telemetry.metrics import BYTES_READ
+
+if TYPE_CHECKING:
+    from lance_duck.store import disk_cache
+else:
+    disk_cache = lazy.modules(globals(), "lance_duck.store", "disk_cache")
 
 MOST_IN_ONE_DELETE = 1000
 LARGEST_COPY = 4 << 30
@@ -84,11 +98,18 @@ class ObjectFile:
 
     remote = True
 
-    def __init__(self, client: Any, key: str, path: str, size: int | None) -> None:
+    def __init__(
+        self, client: Any, key: str, path: str, size: int | None, cached: disk_cache.CachedObject | None = None
+    ) -> None:
         self.path = path
         self._client = client
         self._key = key
-        self.size = call("head", path, lambda: obstore.head(client, key)["size"]) if size is None else size
+        self._cached = cached
+        if size is None:
+            size, tag = _ObjectRequests(client, key, path).ask()
+            if cached is not None:
+                cached.learn(size, tag)
+        self.size = size
         self._tail: tuple[int, Bytes] = self.size, _EMPTY
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
@@ -119,6 +140,10 @@ class ObjectFile:
     def _fetch(self, starts: list[int], lengths: list[int]) -> list[Bytes]:
         joined = _JoinedRequests.of(starts, lengths)
         try:
+            if self._cached is not None:
+                pieces = self._cached.read(self.size, starts, lengths)
+                if pieces is not None:
+                    return pieces
             spans = self._spans(joined)
         except StoreError:
             self._check_size()
@@ -153,6 +178,48 @@ class ObjectFile:
             raise CorruptError("the file is truncated", where=self.path, expected=f"{self.size} bytes", found=size)
 
 
+class _ObjectRequests:
+    """An `ObjectReader`: requests for one object, with its size and e-tag."""
+
+    def __init__(self, client: Any, key: str, path: str) -> None:
+        self._client = client
+        self._key = key
+        self._path = path
+
+    def ask(self) -> tuple[int, str]:
+        """See `ObjectReader.ask`."""
+        metadata = call("head", self._path, lambda: obstore.head(self._client, self._key))
+        return metadata["size"], _tag(metadata)
+
+    def fetch(self, runs: Sequence[tuple[int, int]]) -> list[disk_cache.FetchedPart]:
+        """See `ObjectReader.fetch`. Requests run concurrently."""
+        if len(runs) == 1:
+            return [self._get(*runs[0])]
+        with ThreadPoolExecutor(min(len(runs), GETS_AT_ONCE), thread_name_prefix="lance_duck-get") as pool:
+            return list(pool.map(lambda run: self._get(*run), runs))
+
+    def whole(self) -> disk_cache.FetchedPart:
+        """Return the whole object."""
+        return self._answer({})
+
+    def _get(self, offset: int, size: int) -> disk_cache.FetchedPart:
+        return self._answer({"range": (offset, offset + size)})
+
+    def _answer(self, options: Any) -> disk_cache.FetchedPart:
+        def get() -> disk_cache.FetchedPart:
+            result = obstore.get(self._client, self._key, options=options)
+            data: Any = result.bytes()
+            return disk_cache.FetchedPart(np.frombuffer(data, np.uint8), result.meta["size"], _tag(result.meta))
+
+        part = call("get", self._path, get)
+        count_bytes("get", self._path, len(part.data))
+        return part
+
+
+def _tag(metadata: Any) -> str:
+    return metadata["e_tag"] or str(metadata["last_modified"])
+
+
 def store_in_memory() -> ObjectStore:
     """Return a new, empty in-memory store. It exists as long as it is referenced."""
     return ObjectStore("memory:", MemoryStore(), "", checksums=False)
@@ -169,6 +236,7 @@ class ObjectStore:
         hub_folders: Returns the folder names below the root. Only for the Hugging Face Hub.
         external: See `Store.external`.
         checksums: See `Store.checksums`.
+        cache: A cache for immutable objects of the bucket.
     """
 
     def __init__(
@@ -181,6 +249,7 @@ class ObjectStore:
         hub_folders: Callable[[], list[str] | None] | None = None,
         external: ExternalManifestStore | None = None,
         checksums: bool = True,
+        cache: disk_cache.BucketCache | None = None,
     ) -> None:
         self.uri = uri
         self.can_list = can_list
@@ -189,18 +258,23 @@ class ObjectStore:
         self._client = client
         self._prefix = prefix
         self._hub_folders = hub_folders
+        self._cache = cache
 
     def get(self, path: str) -> bytes:
         """See `Store.get`."""
         key = self._key(path)
         where = self._where(path)
+        cached = self._cached(path, key)
+        if cached is not None:
+            return self._get_cached(cached, key, where)
         data = call("get", where, lambda: bytes(obstore.get(self._client, key).bytes()))
         count_bytes("get", where, len(data))
         return data
 
     def open(self, path: str, size: int | None = None) -> ObjectFile:
         """See `Store.open`."""
-        return ObjectFile(self._client, self._key(path), self._where(path), size)
+        key = self._key(path)
+        return ObjectFile(self._client, key, self._where(path), size, self._cached(path, key))
 
     def entries(self, directory: str) -> Iterator[Entry]:
         """See `Store.entries`."""
@@ -309,6 +383,20 @@ class ObjectStore:
 
     def sync(self) -> None:
         """See `Store.sync`: objects that a service has acknowledged are safe."""
+
+    def _cached(self, path: str, key: str) -> disk_cache.CachedObject | None:
+        if self._cache is None:
+            return None
+        return self._cache.object(path, key, _ObjectRequests(self._client, key, self._where(path)))
+
+    def _get_cached(self, cached: disk_cache.CachedObject, key: str, where: str) -> bytes:
+        """Return a whole object. Its blocks are used only if its size is known, because asking costs as much."""
+        size = cached.known_size()
+        if size is not None:
+            return ObjectFile(self._client, key, where, size, cached).read([(0, size)])[0].tobytes()
+        part = _ObjectRequests(self._client, key, where).whole()
+        cached.store(part)
+        return part.data.tobytes()
 
     def _delete(self, keys: list[str]) -> None:
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,26 +18,40 @@ from lance_duck.arguments import nearest_name
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.redact import remember, remember_uri, shown_value
 from lance_duck.store.base import Store
-from lance_duck.store.client import bucket_client, check_options, refuse_unknown_options, sorted_options
+from lance_duck.store.client import (
+    CACHE_OPTION,
+    CACHE_SIZE_OPTION,
+    bucket_client,
+    check_options,
+    refuse_unknown_options,
+    sorted_options,
+)
 from lance_duck.store.external import OPTION, ExternalManifestStore, manifest_store
 from lance_duck.store.local import LocalStore
 from lance_duck.store.object import ObjectStore
 from lance_duck.store.request import ByteSource
 
 if TYPE_CHECKING:
-    from lance_duck.store import hub
+    from lance_duck.store import disk_cache, hub
 else:
-    hub = lazy.modules(globals(), "lance_duck.store", "hub")
+    disk_cache, hub = lazy.modules(globals(), "lance_duck.store", "disk_cache", "hub")
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 _IS_WINDOWS = os.name == "nt"
 _OBJECT_SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "memory")
 _WEB = ("http", "https")
+_OF_PROCESS = ("memory",)
+"""Schemes that are not cached on disk, because each process has its own objects."""
+_SERVICE = re.compile(r"endpoint|account_name")
+"""Names of options and environment variables that say which service has a bucket."""
 _NEIGHBOURS = 10_000  # maximum number of names to compare with a misspelled name; takes tens of milliseconds
 
 
 def open_store(
-    uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None, allowed: Sequence[str] = ()
+    uri: str | os.PathLike[str],
+    storage_options: Mapping[str, str] | None = None,
+    allowed: Sequence[str] = (),
+    is_immutable: Callable[[str], bool] | None = None,
 ) -> Store:
     """Open the store with the root `uri`. Does not read anything.
 
@@ -47,12 +61,15 @@ def open_store(
             a table on a local disk, they apply to other locations that the table refers to. "fsync": "false" disables
             flushes, for tables that do not need to survive a power failure. With "checksums": "false", files are
             written without checksums, and only small files are verified. "manifest_store" is the URL of an external
-            manifest store: see `store.external`.
+            manifest store: see `store.external`. "cache" is a local folder that caches immutable files of object
+            stores, and "cache_size" is its maximum size: see `store.disk_cache`.
         allowed: Other roots that paths and links of a local store may lead into. Non-local roots are ignored.
+        is_immutable: Returns whether the content of a path, relative to the root, never changes. Without this function,
+            nothing is cached.
 
     Raises:
         UnsupportedError: The scheme is unknown.
-        InvalidInputError: The URI or an option is invalid.
+        InvalidInputError: The URI or an option is invalid, or the cache folder belongs to somebody else.
     """
     text = os.fspath(uri)
     remember_uri(text)
@@ -67,7 +84,7 @@ def open_store(
         return LocalStore(path, inner, fsync=fsync, external=external, checksums=checksums)
     parts, options = urlsplit(text), sorted_options(storage_options)
     if parts.scheme.lower() == hub.SCHEME:
-        return _hub_store(text, dict(options), external, checksums)
+        return _hub_store(text, dict(options), external, checksums, is_immutable)
     options = tuple(option for option in options if option[0] not in hub.OPTIONS)
     if parts.scheme.lower() not in _OBJECT_SCHEMES:
         if "+" in parts.scheme:  # s3+ddb://bucket/table?ddbTableName=…
@@ -89,11 +106,31 @@ def open_store(
         raise InvalidInputError("the URI contains '..'", where=text)
     client = bucket_client(bucket, options)
     can_list = parts.scheme.lower() not in _WEB
-    return ObjectStore(text.rstrip("/"), client, prefix, can_list=can_list, external=external, checksums=checksums)
+    cache = None if parts.scheme in _OF_PROCESS else _bucket_cache(bucket, dict(options), is_immutable)
+    return ObjectStore(
+        text.rstrip("/"), client, prefix, can_list=can_list, external=external, checksums=checksums, cache=cache
+    )
+
+
+def _bucket_cache(
+    bucket: str, options: Mapping[str, str], is_immutable: Callable[[str], bool] | None
+) -> disk_cache.BucketCache | None:
+    """Return the cache for a bucket, or None. Buckets of different services and accounts have different names in it."""
+    if CACHE_OPTION not in options and CACHE_SIZE_OPTION not in options:
+        return None
+    cache = disk_cache.open_cache(options)
+    if cache is None or is_immutable is None:
+        return None
+    services = {name: value for name, value in (os.environ | dict(options)).items() if _SERVICE.search(name.lower())}
+    return disk_cache.BucketCache(cache, f"{bucket} {sorted(services.items())}", is_immutable)
 
 
 def _hub_store(
-    uri: str, options: Mapping[str, str], external: ExternalManifestStore | None, checksums: bool
+    uri: str,
+    options: Mapping[str, str],
+    external: ExternalManifestStore | None,
+    checksums: bool,
+    is_immutable: Callable[[str], bool] | None,
 ) -> ObjectStore:
     folder = hub.HubFolder.of(uri, options)
     return ObjectStore(
@@ -104,6 +141,7 @@ def _hub_store(
         hub_folders=folder.folders,
         external=external,
         checksums=checksums,
+        cache=_bucket_cache(folder.root, options, is_immutable),
     )
 
 

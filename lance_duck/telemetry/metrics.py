@@ -76,11 +76,18 @@ HTTP_REQUEST_SECONDS: Final = Histogram(
     "Duration of requests to a server in seconds, by method, path and status.",
     ("method", "route", "status"),
 )
-CACHE_HITS: Final = Counter("lance_duck_cache_hits_total", "Values found in caches of index and column data.")
-CACHE_MISSES: Final = Counter("lance_duck_cache_misses_total", "Values not found in caches of index and column data.")
+CACHE_HITS: Final = Counter(
+    "lance_duck_cache_hits_total",
+    "Values found in caches: index and column data in memory, blocks of objects on disk.",
+    ("cache",),
+)
+CACHE_MISSES: Final = Counter(
+    "lance_duck_cache_misses_total",
+    "Values not found in caches: index and column data in memory, blocks of objects on disk.",
+    ("cache",),
+)
 CACHE_EVICTED_BYTES: Final = Counter(
-    "lance_duck_cache_evicted_bytes_total",
-    "Bytes that caches of index and column data dropped to keep their limits.",
+    "lance_duck_cache_evicted_bytes_total", "Bytes that caches dropped to keep their limits.", ("cache",)
 )
 
 

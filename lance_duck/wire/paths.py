@@ -40,6 +40,7 @@ TREE = "tree"
 WRITE_AHEAD_LOG = "_mem_wal"
 FOLDERS = frozenset({VERSIONS, DATA, DELETIONS, TRANSACTIONS, INDICES, "_refs", TREE})
 """Folders directly in the root of a table, except `MANAGED_BLOBS` and `WRITE_AHEAD_LOG`."""
+_IMMUTABLE = frozenset({DATA, DELETIONS, INDICES, MANAGED_BLOBS})
 ROOT_ENTRIES = FOLDERS | {MANAGED_BLOBS, WRITE_AHEAD_LOG}
 """Entries directly in the root of a table, also of other writers."""
 TABLE_SUFFIX = ".lance"
@@ -142,6 +143,16 @@ def manifest_candidates(version: int) -> tuple[str, ...]:
     if version & _DETACHED_BIT:
         return (ManifestName(version, 0).path,)
     return ManifestName(version, 2).path, ManifestName(version, 1).path
+
+
+def is_immutable(path: str) -> bool:
+    """Return whether the content of a file never changes: a data, blob, deletion or index file.
+
+    Args:
+        path: Path relative to the root of a table, or the name of a data file in a base path without subfolders.
+    """
+    folder, _, name = path.partition("/")
+    return folder in _IMMUTABLE if name else path.endswith(TABLE_SUFFIX)
 
 
 def data_file(path: str, *, is_dataset_root: bool = True) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import lance_duck as ld
+from lance_duck.cli.open import cache_options
 from lance_duck.cli.show import usual_form
 from lance_duck.cli.sql.dot_commands import run_script
 from lance_duck.cli.sql.places import STANDARD_INPUT, VersionArguments, connect_to, places_and_sql
@@ -43,11 +44,15 @@ def sql(
     asof: datetime | None = None,
     as_json: bool = False,
     max_rows: int = 100,
+    cache: str | None = None,
+    cache_size: str | None = None,
 ) -> None:
     """Run SQL, or open a SQL shell. A folder is the database, and new tables and views are stored in it."""
     places, text = places_and_sql(words or [])
     scripts = list(_scripts(files or [], text))
-    with connect_to(places, VersionArguments(version, tag, asof), read_only=read_only) as connection:
+    arguments = VersionArguments(version, tag, asof)
+    options = cache_options(cache, cache_size)
+    with connect_to(places, arguments, read_only=read_only, storage_options=options) as connection:
         runner = StatementRunner(connection, Results(usual_form(as_json), max_rows))
         try:
             if not scripts and sys.stdin.isatty():

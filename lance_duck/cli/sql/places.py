@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -45,13 +45,20 @@ def places_and_sql(words: Sequence[str]) -> tuple[list[str], str | None]:
     return list(words[:-1]), words[-1]
 
 
-def connect_to(places: Sequence[str], version: VersionArguments, *, read_only: bool) -> ld.Connection:
+def connect_to(
+    places: Sequence[str],
+    version: VersionArguments,
+    *,
+    read_only: bool,
+    storage_options: Mapping[str, str] | None = None,
+) -> ld.Connection:
     """Connect to a folder, or to tables. Tables are named after their folders, without `.lance`.
 
     Args:
         places: A folder, or any number of tables.
         version: Version of the tables. An explicit version is read-only.
         read_only: Reject changes to Lance tables.
+        storage_options: Settings of the store.
 
     Raises:
         NotFoundError: A table, version or folder to read does not exist.
@@ -63,7 +70,7 @@ def connect_to(places: Sequence[str], version: VersionArguments, *, read_only: b
         path = local_path(place)
         _, name = split_place(place if path is None else os.path.abspath(path))
         try:
-            dataset = open_table(place, version.version, version.tag, version.asof)
+            dataset = open_table(place, version.version, version.tag, version.asof, storage_options)
         except NotFoundError:
             if name.endswith(".lance") or not version.is_newest:
                 raise
@@ -84,7 +91,8 @@ def connect_to(places: Sequence[str], version: VersionArguments, *, read_only: b
         )
     if folders and not read_only and is_missing(folders[0]):
         _check_new(folders[0])
-    return ld.connect(folders[0] if folders else tables, read_only=read_only or not version.is_newest)
+    target = folders[0] if folders else tables
+    return ld.connect(target, read_only=read_only or not version.is_newest, storage_options=storage_options)
 
 
 def _check_new(folder: str) -> None:

@@ -181,9 +181,9 @@ def test_caches_count_hits_misses_and_evictions(delta: Delta, caplog: pytest.Log
         for key in "abab":
             cache.get(key, lambda: bytes(40))
         cache.get("c", lambda: bytes(60))
-    assert delta.one("lance_duck_cache_misses_total") == 3
-    assert delta.one("lance_duck_cache_hits_total") == 2
-    assert delta.one("lance_duck_cache_evicted_bytes_total") == 40
+    assert delta.of("lance_duck_cache_misses_total", "cache")["memory"] == 3
+    assert delta.of("lance_duck_cache_hits_total", "cache")["memory"] == 2
+    assert delta.of("lance_duck_cache_evicted_bytes_total", "cache")["memory"] == 40
     assert [record.getMessage() for record in caplog.records] == ["evicted 40 bytes from a cache"]
 
 

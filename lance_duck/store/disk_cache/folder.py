@@ -1,0 +1,179 @@
+"""The files of a cache folder.
+
+    CACHEDIR.TAG                                      see `claim`
+    evict.lock                                        locked by the process that evicts blocks
+    v1/{2 hex digits}/{62 hex digits}/{number}.blk    a block: see `blocks`; the digits are the object's name
+    …/{number}.blk#{digits}                           a block that is being written, or remains of a killed process
+
+Files appear by renaming, so that a file is always whole. They are not flushed: after a power failure, checksums reveal
+files whose bytes are lost. Two writers of one block replace each other's file, and pages may be lost.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import Final, NamedTuple
+
+from lance_duck.store.base import is_temporary, temporary_name
+from lance_duck.store.disk_cache.blocks import PAGES, ObjectVersion, encode_block, read_block
+from lance_duck.store.disk_cache.claim import is_cache
+from lance_duck.store.request import Bytes
+
+VERSION: Final = "v1"
+SUFFIX: Final = ".blk"
+_FRESH: Final = 3600.0
+"""Seconds during which a block that is read again keeps its time. This saves system calls."""
+
+
+class BlockFile(NamedTuple):
+    """A file of the cache.
+
+    Attributes:
+        path: Absolute path.
+        size: Size in bytes.
+        used: When the file was last used, within an hour, as seconds since 1970.
+    """
+
+    path: str
+    size: int
+    used: float
+
+
+class CacheFolder:
+    """Blocks in a folder. All methods raise OSError if the disk fails.
+
+    Args:
+        root: Absolute path of a claimed folder.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+
+    def has(self, name: bytes) -> bool:
+        """Return whether there may be blocks of an object."""
+        return os.path.isdir(self._directory(name))
+
+    def find(self, version: ObjectVersion, number: int, wanted: Container[int] | None) -> dict[int, Bytes]:
+        """Return the wanted pages of a block that are in the cache. None wants all pages.
+
+        A damaged or outdated block is deleted.
+        """
+        path = self._path(version.name, number)
+        try:
+            with open(path, "rb", buffering=0) as file:
+                status = os.fstat(file.fileno())
+                pages = read_block(file, status.st_size, version, number, wanted)
+        except FileNotFoundError:
+            return {}
+        if pages is None:
+            remove(path)
+            return {}
+        if pages and time.time() - status.st_mtime > _FRESH:
+            with suppress(FileNotFoundError):
+                os.utime(path)
+        return pages
+
+    def add(
+        self,
+        version: ObjectVersion,
+        number: int,
+        pages: Mapping[int, Bytes],
+        reserve: Callable[[int], AbstractContextManager[bool]],
+    ) -> None:
+        """Store pages of a block, in addition to the pages that it has.
+
+        Args:
+            version: The object.
+            number: Number of the block.
+            pages: The pages, by number.
+            reserve: Reserves room for a file of this size, and returns whether there is room.
+        """
+        path = self._path(version.name, number)
+        present = {} if len(pages) == PAGES else self.find(version, number, None)
+        pieces = encode_block(version, number, present | dict(pages))
+        with reserve(sum(map(len, pieces))) as has_room:
+            if has_room:
+                self._make_directory(version.name)
+                _write_file(path, pieces)
+
+    def files(self) -> Iterator[BlockFile]:
+        """Yield all blocks and temporary files, also of other versions of this package."""
+        for version in _entries(self.root):
+            if version.name.startswith("v") and version.is_dir(follow_symlinks=False):
+                for prefix in _entries(version.path):
+                    for directory in _entries(prefix.path):
+                        yield from _block_files(directory.path)
+
+    def _directory(self, name: bytes) -> str:
+        return os.path.join(self.root, *_parts(name))
+
+    def _make_directory(self, name: bytes) -> None:
+        """Create the directory of an object, but not the folder itself: it would be neither private nor marked."""
+        path = self.root
+        if not os.path.isdir(os.path.join(path, VERSION)) and not is_cache(path):
+            raise OSError(errno.ENOENT, "the folder is no longer a cache", path)
+        for part in _parts(name):
+            path = os.path.join(path, part)
+            with suppress(FileExistsError):
+                os.mkdir(path, 0o700)
+
+    def _path(self, name: bytes, number: int) -> str:
+        return os.path.join(self._directory(name), f"{number:010d}{SUFFIX}")
+
+
+def _parts(name: bytes) -> tuple[str, str, str]:
+    digits = name.hex()
+    return VERSION, digits[:2], digits[2:]
+
+
+def is_block(path: str) -> bool:
+    """Return whether a file is a block, not a temporary file."""
+    return not is_temporary(path)
+
+
+def remove(path: str) -> None:
+    """Delete a file, and its directory if it is empty."""
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+    with suppress(OSError):
+        os.rmdir(os.path.dirname(path))
+
+
+def _block_files(directory: str) -> Iterator[BlockFile]:
+    for entry in _entries(directory):
+        if SUFFIX in entry.name:
+            with suppress(FileNotFoundError):
+                status = entry.stat(follow_symlinks=False)
+                yield BlockFile(entry.path, status.st_size, status.st_mtime)
+
+
+def _entries(directory: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as entries:
+            return list(entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _write_file(path: str, pieces: Sequence[Bytes]) -> None:
+    temporary = temporary_name(path)
+    try:
+        with open(temporary, "xb", buffering=0) as file:
+            for piece in pieces:
+                _write(file.fileno(), piece.data)
+        os.replace(temporary, path)
+    except FileNotFoundError:  # another process removed the empty directory
+        return
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _write(descriptor: int, data: memoryview) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
