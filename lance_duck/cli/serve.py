@@ -79,7 +79,7 @@ def serve(
         max_body=_size(max_body, "--max-body"),
         max_statements=max_statements or os.cpu_count() or 1,
         max_waiting=max_waiting,
-        memory=memory or gate.half_of_memory(),
+        memory=_memory(memory),
         locations=locations if locations is not None else local_path(place) is None or host in LOOPBACK,
         web=web,
         mcp=mcp,
@@ -109,9 +109,9 @@ def mcp(
     check_folder(place)
     _write_logs("text", log_level)
     options = cache_options(cache, cache_size)
-    memory = memory or gate.half_of_memory()
-    opened = gate.Gate(ServeSettings(place, sql=sql, timeout=timeout, memory=memory, storage_options=options))
-    _limit_memory(opened.settings)
+    settings = ServeSettings(place, sql=sql, timeout=timeout, memory=_memory(memory), storage_options=options)
+    opened = gate.Gate(settings)
+    _limit_memory(settings)
     # Ctrl-C ends the process at once: Python cannot stop the thread that waits for a line of stdin. Tools only read.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     server.McpApp(opened).run_stdio()
@@ -149,8 +149,15 @@ def _write_logs(form: str, level: str) -> None:
     logging.getLogger("lance_duck").setLevel(level.upper())
 
 
+def _memory(text: str | None) -> str:
+    """Return a memory limit of DuckDB, by default half of the machine. Raises InvalidInputError."""
+    text = text or gate.half_of_memory()
+    _size(text, "--memory")
+    return text
+
+
 def _limit_memory(settings: ServeSettings) -> None:
-    process_memory.limit_process(_size(settings.memory or gate.half_of_memory(), "--memory"))
+    process_memory.limit_process(_size(_memory(settings.memory), "--memory"))
 
 
 def _announce(served: run.Server, place: str, made: str | None, *, is_writing: bool) -> None:

@@ -7,8 +7,7 @@
     → changes of tables     `changes.runner`
     → other statements row identifiers, versions of the transaction, then attempts of `planner`
 
-`first_accepted` tries the attempts in order. `statement.user_text.told_of` translates error positions to positions in
-the user's text.
+`first_accepted` tries the attempts in order. `statement.user_text.told_of` translates error positions.
 """
 
 from __future__ import annotations
@@ -362,9 +361,8 @@ class Execution:
         lifted = lifted.edited(named_arguments(lifted, FUNCTIONS))
         lifted = lifted.edited(self._prefilters.edits(lifted, None, later=False))
         rewritten = self._texts.rewritten(lifted, later=False)
-        with_one_version(
-            partial(self._read, execute, dict.fromkeys((rewritten.carried, rewritten.text)), {}, later=False)
-        )
+        texts = dict.fromkeys((rewritten.carried, rewritten.text))
+        with_one_version(partial(self._read, execute, texts, {}, later=False))
 
     def _run_one(self, method: Method, query: str, options: Mapping[str, Any], *, later: bool | None) -> Any:
         """Run one statement other than BEGIN, COMMIT and ROLLBACK."""

@@ -12,6 +12,7 @@ from lance_duck.duck.changes.effects import Effect, EffectKind, effects
 from lance_duck.duck.failures import meaning_of
 from lance_duck.duck.open_rows import statement_of
 from lance_duck.duck.places import places_below
+from lance_duck.duck.statement.tokens import tokens_of
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import ForbiddenError, RequestError
 from lance_duck.serve.gate.tokens import Role
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
     from lance_duck.duck.connection import Connection
 
 _ROWS_PER_BATCH: Final = 8192
-_LONGEST: Final = 1 << 20
+_LONGEST: Final = 1 << 16
+"""In characters. Reading a text takes up to about a second at this length."""
+_DEEPEST: Final = 200
+"""Levels of brackets. DuckDB's parser needs memory for the square of the levels of unclosed ones."""
+
+_OPENING: Final = ("(", "[", "{")
+_CLOSING: Final = (")", "]", "}")
 
 
 @dataclass(frozen=True)
@@ -88,8 +95,7 @@ def checked_effects(call: ServerCall, text: str, *, reads_only: bool = False) ->
     """
     if not call.settings.sql:
         raise ForbiddenError("the server does not take SQL", remedy="start it without --no-sql")
-    if len(text) > _LONGEST:
-        raise RequestError("the SQL text is too long", expected=f"at most {_LONGEST} characters", found=len(text))
+    check_sql_size(text)
     kinds = effects(text)
     if not kinds:
         raise RequestError("the SQL text has no statement")
@@ -98,6 +104,26 @@ def checked_effects(call: ServerCall, text: str, *, reads_only: bool = False) ->
             raise ForbiddenError("this request only reads", found=each.words, remedy="send the statement with POST")
         _check(call, each)
     return kinds
+
+
+def check_sql_size(text: str) -> None:
+    """Check the size of a text before anything parses it.
+
+    Raises:
+        RequestError: The text is too long, or its brackets are nested too deeply.
+    """
+    if len(text) > _LONGEST:
+        raise RequestError(
+            "the SQL text is too long",
+            expected=f"at most {_LONGEST} characters",
+            found=len(text),
+            remedy="pass long lists and vectors as parameters",
+        )
+    level = 0
+    for token in tokens_of(text):
+        level += (token.text in _OPENING) - (token.text in _CLOSING)
+        if level > _DEEPEST:
+            raise RequestError("the brackets are nested too deeply", expected=f"at most {_DEEPEST} levels")
 
 
 def _check(call: ServerCall, effect: Effect) -> None:

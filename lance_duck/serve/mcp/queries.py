@@ -14,7 +14,7 @@ from lance_duck.duck.statement.identifiers import literal, quoted
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import ForbiddenError, RequestError
-from lance_duck.serve.gate.statements import StatementRows, batches_of, run_statements
+from lance_duck.serve.gate.statements import StatementRows, batches_of, check_sql_size, run_statements
 from lance_duck.serve.mcp.answers import ShownChanges, ShownPlan, ShownRows
 from lance_duck.serve.mcp.names import TableArgument, open_named, parts_of
 from lance_duck.serve.mcp.rows import LONGEST_NAME, limited_rows
@@ -85,6 +85,7 @@ def changes(
 
 def _run(call: ServerCall, sql: str, max_rows: int | None) -> StatementRows:
     """Run one statement that reads. The rows of the last of several statements would be unbounded."""
+    check_sql_size(sql)
     if len(effects(sql)) > 1:
         raise RequestError("a tool runs one statement")
     try:
