@@ -9,6 +9,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 import lance_duck as ld
+from lance_duck.errors import InvalidInputError
 from lance_duck.serve.gate.refusals import ForbiddenError
 from lance_duck.serve.gate.served_names import ServedNamespace
 from lance_duck.serve.run import Server
@@ -51,3 +52,20 @@ def test_no_table_is_created_behind_a_link(tmp_path: Path) -> None:
     with pytest.raises(ForbiddenError):
         ServedNamespace(str(served)).create_table("new", {"a": [1]})
     assert list(outside.iterdir()) == []
+
+
+def test_links_inside_a_table_do_not_lead_out_of_it(start: Callable[..., Server], tmp_path: Path) -> None:
+    served, outside = tmp_path / "served", tmp_path / "outside"
+    for name in ("folder", "file"):
+        ld.write_dataset({"a": [42]}, served / f"{name}.lance")
+    (served / "folder.lance" / "data").rename(outside)
+    (served / "folder.lance" / "data").symlink_to(outside)
+    (data,) = (served / "file.lance" / "data").iterdir()
+    data.rename(outside / data.name)
+    data.symlink_to(outside / data.name)
+    server = start(served)
+    for name in ("folder", "file"):
+        assert status(f"{server.url}/sql", {"query": f"FROM {name}"}) == 400
+        assert status(f"{server.url}/table/{name}") == 400
+        with ld.connect(served, confined=True) as con, pytest.raises(InvalidInputError, match="outside the table's"):
+            con.execute(f"FROM {name}").fetchall()

@@ -52,13 +52,13 @@ def sent(url: str, path: str, **body: Any) -> tuple[int, str]:
 @pytest.mark.parametrize("query", HUGE)
 def test_a_huge_value_is_refused_and_the_server_goes_on(url: str, query: str) -> None:
     status, text = sent(url, "/sql", query=query)
-    assert (status, "the request needs too much memory" in text) == (400, True)
+    assert (status, "the request needs too much memory" in text) == (413, True)
     assert sent(url, "/sql", query="SELECT count(*) FROM t")[0] == 200
 
 
 def test_a_filter_with_huge_values_is_refused_and_the_server_goes_on(url: str) -> None:
     status, text = sent(url, "/v1/table/t/query", k=100, filter="repeat(s, 10000000) = 'x'")
-    assert (status, "the request needs too much memory" in text) == (400, True)
+    assert (status, "the request needs too much memory" in text) == (413, True)
     assert sent(url, "/v1/table/t/query", k=3)[0] == 200
 
 
