@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Final, NamedTuple
 
@@ -70,7 +70,7 @@ class CacheFolder:
         except FileNotFoundError:
             return {}
         if pages is None:
-            remove(path)
+            remove([path])
             return {}
         if pages and time.time() - status.st_mtime > _FRESH:
             with suppress(FileNotFoundError):
@@ -135,12 +135,17 @@ def is_block(path: str) -> bool:
     return not is_temporary(path)
 
 
-def remove(path: str) -> None:
-    """Delete a file, and its directory if it is empty."""
-    with suppress(FileNotFoundError):
-        os.unlink(path)
-    with suppress(OSError):
-        os.rmdir(os.path.dirname(path))
+def remove(paths: Iterable[str]) -> None:
+    """Delete files and the directories that become empty. Missing files are ignored."""
+    directories = set()
+    for path in paths:
+        directories.add(os.path.dirname(path))
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+    for directory in directories:
+        if not _entries(directory):  # removing a full directory fails, but takes milliseconds
+            with suppress(OSError):
+                os.rmdir(directory)
 
 
 def _block_files(directory: str) -> Iterator[BlockFile]:

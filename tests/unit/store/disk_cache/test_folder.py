@@ -141,6 +141,6 @@ def test_files_of_all_versions_are_listed_but_no_others(folder: CacheFolder) -> 
 def test_removal_also_removes_an_empty_directory(folder: CacheFolder) -> None:
     add(folder, 0)
     (file,) = folder.files()
-    remove(file.path)
-    remove(file.path)
+    remove([file.path])
+    remove([file.path])
     assert not os.path.exists(os.path.dirname(file.path))
