@@ -96,7 +96,8 @@ def _evict(files: Iterable[BlockFile], size: int) -> int:
         if is_block(file.path) or time.time() - file.used > _ABANDONED:
             evicted.append(file)
             size -= file.size
-    remove(file.path for file in evicted)
+    for file in evicted:
+        remove(file.path)
     total = sum(file.size for file in evicted)
     CACHE_EVICTED_BYTES.add("disk", by=total)
     return total
