@@ -57,6 +57,7 @@ ALL = (
     "tied_filters",
     "many_fragments",
     "object_store",
+    "object_cache",
     "served",
     "spark",
     "first_use",

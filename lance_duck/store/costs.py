@@ -23,8 +23,8 @@ CALL_REQUESTS: Final = 10
 """Number of concurrent requests in one obstore call. obstore fixes this number."""
 
 GETS_AT_ONCE: Final = 64
-"""Number of concurrent requests of one read through the disk cache. Each has a thread, because obstore does not return
-the e-tags of several ranges. With 16 threads, 100 scattered rows take four times as long.
+"""Maximum number of concurrent requests of one read through the disk cache. 100 ranges of a store that takes 20 ms need
+160 ms with 16 requests, 65 ms with 64, and 50 ms with 128.
 """
 
 TAIL_BYTES: Final = 64 << 10

@@ -19,14 +19,12 @@ import obstore
 from numpy.typing import NDArray
 from obstore.store import MemoryStore
 
-from lance_duck import lazy
 from lance_duck.errors import CorruptError, NotFoundError, StoreError, UnsupportedError
 from lance_duck.store.base import Entry, check_range, normal_path
 from lance_duck.store.client import call
 from lance_duck.store.costs import (
     CALL_REQUESTS,
     COALESCED_GAP,
-    GETS_AT_ONCE,
     PART_BYTES,
     PARTS_AT_ONCE,
     REQUESTS_AT_ONCE,
@@ -36,12 +34,11 @@ from lance_duck.store.counted import count_bytes
 from lance_duck.store.external import ExternalManifestStore
 from lance_duck.store.request import Bytes
 from lance_duck.store.sink import Buffer, Sink, copy_bytes
+from lance_duck.store.tagged import TaggedRequests
 from lance_duck.telemetry.metrics import BYTES_READ
 
 if TYPE_CHECKING:
     from lance_duck.store import disk_cache
-else:
-    disk_cache = lazy.modules(globals(), "lance_duck.store", "disk_cache")
 
 MOST_IN_ONE_DELETE = 1000
 LARGEST_COPY = 4 << 30
@@ -106,7 +103,7 @@ class ObjectFile:
         self._key = key
         self._cached = cached
         if size is None:
-            size, tag = _ObjectRequests(client, key, path).ask()
+            size, tag = TaggedRequests(client, key, path).ask()
             if cached is not None:
                 cached.learn(size, tag)
         self.size = size
@@ -176,48 +173,6 @@ class ObjectFile:
         size = call("head", self.path, lambda: obstore.head(self._client, self._key)["size"])
         if size < self.size:
             raise CorruptError("the file is truncated", where=self.path, expected=f"{self.size} bytes", found=size)
-
-
-class _ObjectRequests:
-    """An `ObjectReader`: requests for one object, with its size and e-tag."""
-
-    def __init__(self, client: Any, key: str, path: str) -> None:
-        self._client = client
-        self._key = key
-        self._path = path
-
-    def ask(self) -> tuple[int, str]:
-        """See `ObjectReader.ask`."""
-        metadata = call("head", self._path, lambda: obstore.head(self._client, self._key))
-        return metadata["size"], _tag(metadata)
-
-    def fetch(self, runs: Sequence[tuple[int, int]]) -> list[disk_cache.FetchedPart]:
-        """See `ObjectReader.fetch`. Requests run concurrently."""
-        if len(runs) == 1:
-            return [self._get(*runs[0])]
-        with ThreadPoolExecutor(min(len(runs), GETS_AT_ONCE), thread_name_prefix="lance_duck-get") as pool:
-            return list(pool.map(lambda run: self._get(*run), runs))
-
-    def whole(self) -> disk_cache.FetchedPart:
-        """Return the whole object."""
-        return self._answer({})
-
-    def _get(self, offset: int, size: int) -> disk_cache.FetchedPart:
-        return self._answer({"range": (offset, offset + size)})
-
-    def _answer(self, options: Any) -> disk_cache.FetchedPart:
-        def get() -> disk_cache.FetchedPart:
-            result = obstore.get(self._client, self._key, options=options)
-            data: Any = result.bytes()
-            return disk_cache.FetchedPart(np.frombuffer(data, np.uint8), result.meta["size"], _tag(result.meta))
-
-        part = call("get", self._path, get)
-        count_bytes("get", self._path, len(part.data))
-        return part
-
-
-def _tag(metadata: Any) -> str:
-    return metadata["e_tag"] or str(metadata["last_modified"])
 
 
 def store_in_memory() -> ObjectStore:
@@ -387,14 +342,14 @@ class ObjectStore:
     def _cached(self, path: str, key: str) -> disk_cache.CachedObject | None:
         if self._cache is None:
             return None
-        return self._cache.object(path, key, _ObjectRequests(self._client, key, self._where(path)))
+        return self._cache.object(path, key, TaggedRequests(self._client, key, self._where(path)))
 
     def _get_cached(self, cached: disk_cache.CachedObject, key: str, where: str) -> bytes:
         """Return a whole object. Its blocks are used only if its size is known, because asking costs as much."""
         size = cached.known_size()
         if size is not None:
             return ObjectFile(self._client, key, where, size, cached).read([(0, size)])[0].tobytes()
-        part = _ObjectRequests(self._client, key, where).whole()
+        part = TaggedRequests(self._client, key, where).whole()
         cached.store(part)
         return part.data.tobytes()
 

@@ -180,11 +180,11 @@ class CachedObject:
         if not cache.is_on():
             return None
         version = cache.known(self._name, size)
-        if version is None and (self._may_have_blocks() or sum(lengths) > _UNASKED_BYTES):
-            version = self._asked()
-            if version is None or version.size != size:
-                return None
+        if version is None and sum(lengths) > _UNASKED_BYTES and (version := self._asked(size)) is None:
+            return None
         wanted = pages_of(starts, lengths)
+        if version is None and self._may_have(wanted) and (version := self._asked(size)) is None:
+            return None
         found = cache.find(version, wanted) if version is not None else {}
         _count_uses(wanted, found.keys())
         runs = ranges_to_fetch(wanted - found.keys(), size)
@@ -210,19 +210,21 @@ class CachedObject:
         if len(part.data) == part.size:
             self._cache.store(self._cache.learn(self._name, part.size, part.tag), 0, part.data)
 
-    def _asked(self) -> ObjectVersion | None:
-        """Ask the store about the object. Returns None if it does not answer such requests."""
+    def _asked(self, size: int) -> ObjectVersion | None:
+        """Ask the store about the object. Returns None if its size differs, or if the store does not answer."""
         if self._is_mute:
             return None
         try:
-            return self._cache.learn(self._name, *self._reader.ask())
+            version = self._cache.learn(self._name, *self._reader.ask())
         except StoreError:
             self._is_mute = True
             return None
+        return version if version.size == size else None
 
-    def _may_have_blocks(self) -> bool:
+    def _may_have(self, pages: set[int]) -> bool:
+        """Return whether the cache has blocks with some of these pages, perhaps of an object that was replaced."""
         try:
-            return self._cache.folder.has(self._name)
+            return self._cache.folder.has_any(self._name, {page // PAGES for page in pages})
         except OSError as error:
             self._cache.turn_off(error)
             return False

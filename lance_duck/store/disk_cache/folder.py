@@ -2,11 +2,12 @@
 
     CACHEDIR.TAG                                      see `claim`
     evict.lock                                        locked by the process that evicts blocks
-    v1/{2 hex digits}/{62 hex digits}/{number}.blk    a block: see `blocks`; the digits are the object's name
-    …/{number}.blk#{digits}                           a block that is being written, or remains of a killed process
+    v1/{2 hex digits}/{62 hex digits}-{number}.blk    a block: see `blocks`; the digits are the object's name
+    …/{…}.blk#{digits}                                a block that is being written, or remains of a killed process
 
 Files appear by renaming, so that a file is always whole. They are not flushed: after a power failure, checksums reveal
-files whose bytes are lost. Two writers of one block replace each other's file, and pages may be lost.
+files whose bytes are lost. Two writers of one block replace each other's file, and pages may be lost. Directories are
+never removed, because that takes milliseconds.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Final, NamedTuple
 
@@ -53,9 +54,9 @@ class CacheFolder:
     def __init__(self, root: str) -> None:
         self.root = root
 
-    def has(self, name: bytes) -> bool:
-        """Return whether there may be blocks of an object."""
-        return os.path.isdir(self._directory(name))
+    def has_any(self, name: bytes, numbers: Iterable[int]) -> bool:
+        """Return whether there are some of these blocks of an object, perhaps outdated ones."""
+        return any(os.path.exists(self._path(name, number)) for number in numbers)
 
     def find(self, version: ObjectVersion, number: int, wanted: Container[int] | None) -> dict[int, Bytes]:
         """Return the wanted pages of a block that are in the cache. None wants all pages.
@@ -97,37 +98,26 @@ class CacheFolder:
         pieces = encode_block(version, number, present | dict(pages))
         with reserve(sum(map(len, pieces))) as has_room:
             if has_room:
-                self._make_directory(version.name)
+                if not os.path.isdir(os.path.dirname(path)):
+                    self._make_directory(os.path.dirname(path))
                 _write_file(path, pieces)
 
     def files(self) -> Iterator[BlockFile]:
         """Yield all blocks and temporary files, also of other versions of this package."""
         for version in _entries(self.root):
             if version.name.startswith("v") and version.is_dir(follow_symlinks=False):
-                for prefix in _entries(version.path):
-                    for directory in _entries(prefix.path):
-                        yield from _block_files(directory.path)
-
-    def _directory(self, name: bytes) -> str:
-        return os.path.join(self.root, *_parts(name))
-
-    def _make_directory(self, name: bytes) -> None:
-        """Create the directory of an object, but not the folder itself: it would be neither private nor marked."""
-        path = self.root
-        if not os.path.isdir(os.path.join(path, VERSION)) and not is_cache(path):
-            raise OSError(errno.ENOENT, "the folder is no longer a cache", path)
-        for part in _parts(name):
-            path = os.path.join(path, part)
-            with suppress(FileExistsError):
-                os.mkdir(path, 0o700)
+                for directory in _entries(version.path):
+                    yield from _block_files(directory.path)
 
     def _path(self, name: bytes, number: int) -> str:
-        return os.path.join(self._directory(name), f"{number:010d}{SUFFIX}")
+        digits = name.hex()
+        return os.path.join(self.root, VERSION, digits[:2], f"{digits[2:]}-{number}{SUFFIX}")
 
-
-def _parts(name: bytes) -> tuple[str, str, str]:
-    digits = name.hex()
-    return VERSION, digits[:2], digits[2:]
+    def _make_directory(self, path: str) -> None:
+        """Create a directory for blocks, but not the folder itself: it would be neither private nor marked."""
+        if not is_cache(self.root):
+            raise OSError(errno.ENOENT, "the folder is no longer a cache", self.root)
+        os.makedirs(path, 0o700, exist_ok=True)
 
 
 def is_block(path: str) -> bool:
@@ -136,11 +126,9 @@ def is_block(path: str) -> bool:
 
 
 def remove(path: str) -> None:
-    """Delete a file, and its directory if it is empty."""
+    """Delete a file. A missing file is ignored."""
     with suppress(FileNotFoundError):
         os.unlink(path)
-    with suppress(OSError):
-        os.rmdir(os.path.dirname(path))
 
 
 def _block_files(directory: str) -> Iterator[BlockFile]:
@@ -166,8 +154,6 @@ def _write_file(path: str, pieces: Sequence[Bytes]) -> None:
             for piece in pieces:
                 _write(file.fileno(), piece.data)
         os.replace(temporary, path)
-    except FileNotFoundError:  # another process removed the empty directory
-        return
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from operator import attrgetter
 from typing import Final
 
 from lance_duck.forks import Lock
-from lance_duck.store.disk_cache.folder import CacheFolder, is_block, remove
+from lance_duck.store.disk_cache.folder import BlockFile, CacheFolder, is_block, remove
 from lance_duck.telemetry.metrics import CACHE_EVICTED_BYTES
 
 try:
@@ -77,26 +77,30 @@ class Room:
 
     def _walk(self, size: int) -> int:
         """Count the files, evict some if there are too many, and return the bytes that can be written."""
-        used = self._reserved + sum(file.size for file in self._folder.files())
+        files = list(self._folder.files())
+        used = self._reserved + sum(file.size for file in files)
         if used + size > self.limit * _FULL:
             with _alone(os.path.join(self._folder.root, _LOCK)) as is_alone:
                 if not is_alone:
                     return 0
-                used = self._evict(size)
+                used -= _evict(files, used + size - int(self.limit * _AFTERWARDS))
         return max(0, min(max(size, int(self.limit * _STEP)), self.limit - used))
 
-    def _evict(self, size: int) -> int:
-        """Delete the oldest files to make room for `size` bytes, and return the size of the rest."""
-        files = sorted(self._folder.files(), key=attrgetter("used"))
-        used, evicted = self._reserved + sum(file.size for file in files), 0
-        for file in files:
-            if used - evicted + size <= self.limit * _AFTERWARDS:
-                break
-            if is_block(file.path) or time.time() - file.used > _ABANDONED:
-                remove(file.path)
-                evicted += file.size
-        CACHE_EVICTED_BYTES.add("disk", by=evicted)
-        return used - evicted
+
+def _evict(files: Iterable[BlockFile], size: int) -> int:
+    """Delete the oldest files that have at least this size together, and return their size."""
+    evicted: list[BlockFile] = []
+    for file in sorted(files, key=attrgetter("used")):
+        if size <= 0:
+            break
+        if is_block(file.path) or time.time() - file.used > _ABANDONED:
+            evicted.append(file)
+            size -= file.size
+    for file in evicted:
+        remove(file.path)
+    total = sum(file.size for file in evicted)
+    CACHE_EVICTED_BYTES.add("disk", by=total)
+    return total
 
 
 @contextmanager

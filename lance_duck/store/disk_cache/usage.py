@@ -30,7 +30,7 @@ class Usage:
 def usage(folder: str) -> Usage:
     """Return what a cache folder contains. Raises the errors of `clear`."""
     files = list(_checked(folder).files())
-    objects = {os.path.dirname(file.path) for file in files}
+    objects = {file.path.rpartition("-")[0] for file in files}
     return Usage(
         len(files), len(objects), sum(file.size for file in files), min((file.used for file in files), default=None)
     )
@@ -45,7 +45,7 @@ def clear(folder: str) -> Usage:
         OSError: The disk failed.
     """
     before = usage(folder)
-    for file in _checked(folder).files():
+    for file in list(_checked(folder).files()):
         remove(file.path)
     return before
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -103,6 +104,14 @@ def test_a_relative_location_is_rejected(service: Service, location: str) -> Non
     for other in ("/data/t.lance", "file:///data/t.lance", "s3://bucket/t.lance"):
         service.body = json.dumps({"location": other}).encode()
         assert namespace.describe_table("t").location == other
+
+
+def test_a_service_does_not_choose_the_folder_of_a_cache(service: Service, tmp_path: Path) -> None:
+    lent = {"cache": "/home/victim", "CACHE_SIZE": "1", "aws_region": "r"}
+    service.body = json.dumps({"location": "s3://bucket/t.lance", "storage_options": lent}).encode()
+    assert opened(service).describe_table("t").storage_options == {"aws_region": "r"}
+    own = ld.RestNamespace(service.uri, cache=tmp_path)
+    assert own.describe_table("t").storage_options == {"aws_region": "r", "cache": str(tmp_path)}
 
 
 def test_the_size_of_a_decompressed_response_is_limited(service: Service) -> None:

@@ -25,7 +25,7 @@ def version(number: int) -> ObjectVersion:
 
 def add(folder: CacheFolder, room: Room, number: int) -> None:
     folder.add(version(number), 0, {0: np.zeros(PAGE, np.uint8)}, room.reserve)
-    path = os.path.join(folder.root, "v1", "00", f"{number:062x}", "0000000000.blk")
+    path = os.path.join(folder.root, "v1", "00", f"{number:062x}-0.blk")
     if os.path.exists(path):
         os.utime(path, (number, number))
 
@@ -58,7 +58,7 @@ def test_a_used_block_stays(folder: CacheFolder) -> None:
     for number in range(1, 41):
         add(folder, room, number)
         folder.find(version(1), 0, {0})
-    assert any(file.path.endswith(f"{1:062x}/0000000000.blk") for file in folder.files())
+    assert any(file.path.endswith(f"{1:062x}-0.blk") for file in folder.files())
 
 
 def test_a_block_larger_than_the_limit_is_not_stored(folder: CacheFolder) -> None:

@@ -42,7 +42,7 @@ def test_clear_deletes_blocks_and_keeps_the_folder_a_cache(folder: CacheFolder) 
 
 
 def test_a_folder_that_is_not_a_cache_is_not_touched(tmp_path: Path) -> None:
-    block = tmp_path / "v1" / "ab" / "cd" / "0000000000.blk"
+    block = tmp_path / "v1" / "ab" / "cd-0.blk"
     block.parent.mkdir(parents=True)
     block.touch()
     with pytest.raises(InvalidInputError, match="not a cache of lance-duck"):
