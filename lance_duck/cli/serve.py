@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from lance_duck import lazy
+from lance_duck import lazy, otel
 from lance_duck.arguments import byte_count, number_or_text
 from lance_duck.cli.open import check_folder
 from lance_duck.cli.terminal import write_line
@@ -84,6 +84,7 @@ def serve(
         tls_key=tls_key,
         insecure=insecure,
     )
+    otel.instrument_if_configured()
     served = run.Server(settings)
     write_line(f"Serving {shown(place)} at {served.url}, {'reading and writing' if write else 'read-only'}")
     if made is not None:

@@ -217,8 +217,7 @@ class Execution:
         """Run a SELECT without looking up names first.
 
         Returns:
-            DuckDB's result. None for other statements, and if DuckDB does not find a name. The caller then uses `run`,
-            with the same arguments.
+            DuckDB's result. None for other statements, and if a name is unknown. The caller then uses `run`.
         """
         usual = self._changes
         if not isinstance(query, str) or not (usual.is_private and usual.is_usual) or self.writer.in_transaction:
@@ -362,9 +361,8 @@ class Execution:
         lifted = lifted.edited(named_arguments(lifted, FUNCTIONS))
         lifted = lifted.edited(self._prefilters.edits(lifted, None, later=False))
         rewritten = self._texts.rewritten(lifted, later=False)
-        with_one_version(
-            partial(self._read, execute, dict.fromkeys((rewritten.carried, rewritten.text)), {}, later=False)
-        )
+        texts = dict.fromkeys((rewritten.carried, rewritten.text))
+        with_one_version(partial(self._read, execute, texts, {}, later=False))
 
     def _run_one(self, method: Method, query: str, options: Mapping[str, Any], *, later: bool | None) -> Any:
         """Run one statement other than BEGIN, COMMIT and ROLLBACK."""
