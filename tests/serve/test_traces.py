@@ -6,6 +6,7 @@ import json
 import logging
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,56 @@ def test_the_log_names_the_token_of_a_request(start: Any, tmp_path: Path, caplog
     lines = [record.getMessage().split() for record in caplog.records if record.levelno == logging.INFO]
     assert {(line[2], line[-1]) for line in lines} == {("200", "ana"), ("401", "-")}
     assert "secret" not in caplog.text
+
+
+def finished() -> Counter[str]:
+    """Return how many SELECTs have ended, by outcome."""
+    found = [each for each in ld.metrics() if each.name == "lance_duck_statements_total"]
+    return Counter({each.labels["outcome"]: int(each.value) for each in found if each.labels["kind"] == "select"})
+
+
+def running() -> float:
+    return sum(each.value for each in ld.metrics() if each.name == "lance_duck_running_statements")
+
+
+MANY = "SELECT range AS i, md5(range::VARCHAR) AS text FROM range({})"
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/csv", "application/vnd.apache.arrow.stream", "text/html"])
+def test_a_statement_is_counted_once_with_all_its_rows(served: Server, accept: str) -> None:
+    before = finished()
+    assert send(f"{served.url}/sql", query(MANY.format(60_000)), accept=accept) == 200
+    served.__exit__()
+    assert (finished() - before, running()) == ({"ok": 1}, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds", "status", "outcome"),
+    [
+        ("SELECT CASE WHEN range < 500 THEN 1 ELSE error('late') END AS x FROM range(600)", "60000", 400, "error"),
+        (f"SELECT max(text) FROM ({MANY.format(10**12)})", "200", 422, "interrupted"),
+    ],
+)
+def test_a_statement_that_fails_between_rows_has_an_outcome(
+    served: Server, text: str, milliseconds: str, status: int, outcome: str
+) -> None:
+    before = finished()
+    headers = {"accept": "application/json", "x-request-timeout-ms": milliseconds}
+    assert send(f"{served.url}/sql", query(text), **headers) == status
+    served.__exit__()
+    assert (finished() - before, running()) == ({outcome: 1}, 0)
+
+
+def test_slow_statements_of_a_server_are_logged_with_the_time_of_all_rows(
+    start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ld.write_dataset({"id": [1, 2, 3]}, tmp_path / "t.lance")
+    monkeypatch.setenv("LANCE_DUCK_SLOW_STATEMENT_MS", "0")
+    with caplog.at_level(logging.WARNING, "lance_duck.slow"):
+        assert send(f"{start(tmp_path).url}/sql", query("FROM t WHERE id > 1"), accept="text/csv") == 200
+    (record,) = [each for each in caplog.records if each.name == "lance_duck.slow"]
+    assert record.getMessage().partition(": ")[2].startswith("FROM t WHERE id > ?\n")
+    assert "LanceScan: uri=" in record.getMessage()
 
 
 @pytest.mark.parametrize(
