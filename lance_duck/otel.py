@@ -1,7 +1,10 @@
-"""Shows statements, searches, commits and metrics through OpenTelemetry, by its semantic conventions for databases."""
+"""Shows requests, statements, searches, commits and metrics through OpenTelemetry, by its semantic conventions."""
 
 from __future__ import annotations
 
+import logging
+import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -12,14 +15,18 @@ from lance_duck.errors import UnsupportedError
 from lance_duck.forks import Lock
 from lance_duck.telemetry import observing
 from lance_duck.telemetry.metrics import INSTRUMENTS
-from lance_duck.telemetry.observing import Work
+from lance_duck.telemetry.observing import ServedRequest, Work
 from lance_duck.telemetry.table import Instrument, Metric
 
 if TYPE_CHECKING:
-    from opentelemetry import context, metrics, trace
+    from opentelemetry import context, metrics, propagate, trace
 else:
-    context, metrics, trace = lazy.modules(globals(), "opentelemetry", "context", "metrics", "trace")
+    context, metrics, propagate, trace = lazy.modules(
+        globals(), "opentelemetry", "context", "metrics", "propagate", "trace"
+    )
 
+_LOG: Final = logging.getLogger(__name__)
+_EXPORTERS: Final = ("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _NAME: Final = "lance_duck"
 _DURATION: Final = "db.client.operation.duration"
 _BOUNDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
@@ -63,6 +70,7 @@ def instrument(
     """Send spans and metrics of this process to OpenTelemetry.
 
     Each SQL statement, search and commit becomes a span and a value of the histogram `db.client.operation.duration`.
+    Each request to a server of this process becomes a span.
     All metrics of `lance_duck.metrics` become observable instruments. Calls after the first one do not double anything:
     they only choose the providers of later spans and durations.
 
@@ -87,6 +95,21 @@ def instrument(
         observing.connect(_Spans(provider.get_tracer(_NAME), histogram), with_text=query_text)
 
 
+def instrument_if_configured() -> None:
+    """Call `instrument` if this process has a provider of OpenTelemetry, for example by `opentelemetry-instrument`.
+
+    Without one, a log record says what to do if the environment variables of exporters are set.
+    """
+    if "opentelemetry.trace" in sys.modules:
+        providers = (trace.get_tracer_provider(), metrics.get_meter_provider())
+        if any("Proxy" not in type(each).__name__ for each in providers):
+            instrument()
+            return
+    asked = [name for name in _EXPORTERS if os.environ.get(name, "none").strip().lower() not in ("", "none")]
+    if asked:
+        _LOG.warning("%s is set, but OpenTelemetry is not configured; start with opentelemetry-instrument", asked[0])
+
+
 class _Spans:
     """An `Observer` that makes spans and durations."""
 
@@ -106,7 +129,7 @@ class _Spans:
         return None
 
     def leave(self, mark: Any) -> None:
-        """Let the span be no parent any more."""
+        """Detach the span from this thread."""
         with suppress(Exception):
             if mark is not None:
                 context.detach(mark[1])
@@ -124,6 +147,31 @@ class _Spans:
                     span.set_status(trace.Status(trace.StatusCode.ERROR))
                 span.end()
             self._durations.record(seconds, attributes)
+
+    def begin_request(self, request: ServedRequest) -> Any:
+        """Begin the span of a request. Its parent is the span that the client names, for example in `traceparent`."""
+        with suppress(Exception):
+            attributes = {"http.request.method": request.method, "url.path": request.path, "url.scheme": request.scheme}
+            name = "HTTP" if request.method == "_OTHER" else request.method
+            given = propagate.extract(request.headers)
+            span = self._tracer.start_span(name, given, kind=trace.SpanKind.SERVER, attributes=attributes)
+            return name, span, context.attach(trace.set_span_in_context(span, given))
+        return None
+
+    def end_request(self, mark: Any, route: str, status: int, error: BaseException | None) -> None:
+        """End the span of a request. Only errors of the server count as errors."""
+        with suppress(Exception):
+            name, span, token = mark
+            context.detach(token)
+            if route:
+                span.set_attribute("http.route", route)
+                span.update_name(f"{name} {route}")
+            if status:
+                span.set_attribute("http.response.status_code", status)
+            if status >= 500 or (error is not None and status < 400):
+                span.set_attribute("error.type", str(status) if error is None else _type_of(error))
+                span.set_status(trace.Status(trace.StatusCode.ERROR))
+            span.end()
 
 
 def _attributes(work: Work) -> dict[str, str]:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from lance_duck import lazy
+from lance_duck import lazy, otel
 from lance_duck.arguments import byte_count, number_or_text
 from lance_duck.cli.open import cache_options, check_folder
 from lance_duck.cli.terminal import write_line
@@ -64,6 +64,7 @@ def serve(
     """Serve tables over HTTP, to programs and to people. Runs until SIGTERM or Ctrl-C."""
     check_folder(place)
     _write_logs(log, log_level)
+    otel.instrument_if_configured()
     tokens, made = _tokens(token_file, host, write)
     settings = ServeSettings(
         place,
@@ -75,8 +76,7 @@ def serve(
         tuple(allow_host or ()),
         timeout,
         max_rows=max_rows,
-        max_bytes=_size(max_bytes, "--max-bytes"),
-        max_body=_size(max_body, "--max-body"),
+        **_sizes(max_bytes=max_bytes, max_body=max_body),
         max_statements=max_statements or os.cpu_count() or 1,
         max_waiting=max_waiting,
         memory=_memory(memory),
@@ -116,6 +116,11 @@ def mcp(
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     server.McpApp(opened).run_stdio()
     opened.close()
+
+
+def _sizes(**texts: str) -> dict[str, int]:
+    """Return the sizes of options in bytes."""
+    return {name: _size(text, f"--{name.replace('_', '-')}") for name, text in texts.items()}
 
 
 def _size(text: str, option: str) -> int:

@@ -216,8 +216,7 @@ class Execution:
         """Run a SELECT without looking up names first.
 
         Returns:
-            DuckDB's result. None for other statements, and if DuckDB does not find a name. The caller then uses `run`,
-            with the same arguments.
+            DuckDB's result. None for other statements, and if a name is unknown. The caller then uses `run`.
         """
         usual = self._changes
         if not isinstance(query, str) or not (usual.is_private and usual.is_usual) or self.writer.in_transaction:

@@ -86,7 +86,7 @@ class RunningStatement:
         self.is_open = False
 
     def __enter__(self) -> RunningStatement:
-        RUNNING_STATEMENTS.add()
+        RUNNING_STATEMENTS.add(self)
         self.is_open = True
         self._begin = perf_counter()
         return self
@@ -101,7 +101,7 @@ class RunningStatement:
     def leave(self) -> None:
         """Do not count this statement: other contexts count it, or its parts."""
         self.is_open = False
-        RUNNING_STATEMENTS.add(by=-1)
+        RUNNING_STATEMENTS.remove(self)
 
     def keep_rows(self) -> bool:
         """Let the statement go on after its context, if its rows are read later. Returns whether they are."""
@@ -122,7 +122,7 @@ class RunningStatement:
         """Begin to read rows. Returns False if the statement has ended, or its rows are being read."""
         if not self.is_open or self._begin:
             return False
-        RUNNING_STATEMENTS.add()
+        RUNNING_STATEMENTS.add(self)
         self._begin = perf_counter()
         return True
 
@@ -131,7 +131,7 @@ class RunningStatement:
         if self._begin:
             self._seconds += perf_counter() - self._begin
             self._begin = 0.0
-            RUNNING_STATEMENTS.add(by=-1)
+            RUNNING_STATEMENTS.remove(self)
 
     def end(self, error: BaseException | None = None, *, is_dropped: bool = False) -> None:
         """Count the statement, and log it if it was slow. Further calls do nothing.

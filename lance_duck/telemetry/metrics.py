@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from lance_duck import forks
-from lance_duck.telemetry.table import Counter, Gauge, Histogram, Instrument, Metric, renew_lock
+from lance_duck.telemetry.table import Counter, Gauge, Histogram, Instrument, Metric, PresenceGauge, renew_lock
 
 _REQUEST: Final = ("operation", "base")
 _STATUS: Final = ("status", "base")
@@ -69,7 +69,7 @@ COMMITS: Final = Counter(
 COMMIT_CONFLICTS: Final = Counter(
     "lance_duck_commit_conflicts_total", "Races that commits lost to other writers, and refused changes."
 )
-RUNNING_STATEMENTS: Final = Gauge("lance_duck_running_statements", "SQL statements that are running.")
+RUNNING_STATEMENTS: Final = PresenceGauge("lance_duck_running_statements", "SQL statements that are running.")
 QUEUED_STATEMENTS: Final = Gauge("lance_duck_queued_statements", "Requests that wait for a slot of a server.")
 HTTP_REQUEST_SECONDS: Final = Histogram(
     "lance_duck_http_request_duration_seconds",

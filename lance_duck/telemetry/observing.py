@@ -1,7 +1,11 @@
-"""Passes statements, searches and commits to an observer, if one is connected. Without one, they cost two calls."""
+"""Passes requests, statements, searches and commits to an observer, if one is connected.
+
+Without one, they cost two calls.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from types import TracebackType
@@ -28,8 +32,24 @@ class Work(NamedTuple):
     text: str = ""
 
 
+class ServedRequest(NamedTuple):
+    """A request to a server, as an observer sees it.
+
+    Attributes:
+        method: A known HTTP method, or "_OTHER".
+        path: Path without the query.
+        scheme: "http" or "https".
+        headers: Headers, with names in lower case.
+    """
+
+    method: str
+    path: str
+    scheme: str
+    headers: Mapping[str, str]
+
+
 class Observer(Protocol):
-    """What sees each statement, search and commit."""
+    """What sees each request, statement, search and commit."""
 
     def begin(self, work: Work) -> Any:
         """Return a mark that `end` gets. Never raises."""
@@ -39,6 +59,19 @@ class Observer(Protocol):
 
     def end(self, work: Work, mark: Any, error: BaseException | None, seconds: float) -> None:
         """See the end of an operation, after `leave`, on any thread. Never raises."""
+
+    def begin_request(self, request: ServedRequest) -> Any:
+        """Return a mark that `end_request` gets. Never raises."""
+
+    def end_request(self, mark: Any, route: str, status: int, error: BaseException | None) -> None:
+        """See the end of an answer, in the context of `begin_request`. Never raises.
+
+        Args:
+            mark: The mark.
+            route: Pattern of the path, or "" for an unknown path.
+            status: HTTP status, or 0 without an answer.
+            error: Why the request failed.
+        """
 
 
 _observer: Observer | None = None
@@ -79,6 +112,19 @@ def observed(operation: str, uri: str = "") -> AbstractContextManager[None]:
 def statement(work: Work) -> Observed | None:
     """Begin to observe a statement. Returns None without an observer."""
     return None if _observer is None else Observed(_observer, work).begun()
+
+
+class ObservedRequest:
+    """A request to a server. Operations belong to it that run in the same context until its end."""
+
+    def __init__(self, request: ServedRequest) -> None:
+        self._observer = _observer
+        self._mark = None if _observer is None else _observer.begin_request(request)
+
+    def end(self, route: str, status: int, error: BaseException | None) -> None:
+        """See `Observer.end_request`."""
+        if self._observer is not None:
+            self._observer.end_request(self._mark, route, status, error)
 
 
 class Observed:

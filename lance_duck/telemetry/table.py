@@ -108,6 +108,32 @@ class Gauge(_LabelledNumber):
             self._values[labels] = to
 
 
+class PresenceGauge(Instrument):
+    """The number of things that are present, without labels. Adding and removing one needs no lock."""
+
+    kind = "gauge"
+
+    def __init__(self, name: str, about: str) -> None:
+        super().__init__(name, about)
+        self._things: set[int] = set()
+
+    def add(self, thing: object) -> None:
+        """Count a thing until `remove`, which its owner calls while the thing exists."""
+        self._things.add(id(thing))
+
+    def remove(self, thing: object) -> None:
+        """Do not count a thing any more."""
+        self._things.discard(id(thing))
+
+    def samples(self) -> list[Metric]:
+        """See `Instrument.samples`."""
+        return [Metric(self.name, self.kind, self._named(()), len(self._things))]
+
+    def forget(self) -> None:
+        """See `Instrument.forget`."""
+        self._things = set()
+
+
 class Histogram(Instrument):
     """The distribution of numbers: how many numbers are at most as large as each bound, their sum, and their count."""
 

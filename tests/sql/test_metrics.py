@@ -32,6 +32,7 @@ def counts(con: Any, name: str, *labels: str) -> dict[Any, float]:
 
 
 def statements() -> Counter[tuple[str, str]]:
+    gc.collect()  # ends statements of other tests
     found = [each for each in ld.metrics() if each.name == "lance_duck_statements_total"]
     return Counter({(each.labels["kind"], each.labels["outcome"]): int(each.value) for each in found})
 

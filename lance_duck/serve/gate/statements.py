@@ -12,6 +12,7 @@ from lance_duck.duck.changes.effects import Effect, EffectKind, effects
 from lance_duck.duck.failures import meaning_of
 from lance_duck.duck.open_rows import statement_of
 from lance_duck.duck.places import places_below
+from lance_duck.duck.running_statement import RunningStatement
 from lance_duck.duck.statement.tokens import tokens_of
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import ForbiddenError, RequestError
@@ -149,19 +150,23 @@ def batches_of(reader: pa.RecordBatchReader) -> Generator[pa.RecordBatch]:
         duckdb.Error: DuckDB rejects a value.
     """
     statement = statement_of(reader)
-    with reader:
-        while True:
-            try:
-                batch = next(reader, None)
-            except (OSError, RuntimeError, pa.ArrowException) as error:
-                meaning = meaning_of(error)
-                if statement is not None:
-                    statement.end(meaning)
-                if meaning is error or isinstance(meaning, KeyboardInterrupt):  # the call was stopped, not the server
-                    raise
-                raise meaning from error
-            if batch is None:
-                break
-            yield batch
-    if statement is not None:
-        statement.end()
+    try:
+        with reader:
+            while (batch := _next(reader, statement)) is not None:
+                yield batch
+    finally:
+        if statement is not None:
+            statement.end()
+
+
+def _next(reader: pa.RecordBatchReader, statement: RunningStatement | None) -> pa.RecordBatch | None:
+    """Return the next batch, or None at the end. Raises as `batches_of` does."""
+    try:
+        return next(reader, None)
+    except (OSError, RuntimeError, pa.ArrowException) as error:
+        meaning = meaning_of(error)
+        if statement is not None:
+            statement.end(meaning)
+        if meaning is error or isinstance(meaning, KeyboardInterrupt):  # the call was stopped, not the server
+            raise
+        raise meaning from error

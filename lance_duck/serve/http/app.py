@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, closing
+from contextvars import copy_context
 from dataclasses import replace
 from hashlib import sha256
 from types import MappingProxyType
@@ -32,6 +33,7 @@ from lance_duck.serve.http.request import HttpRequest
 from lance_duck.serve.http.routes import HttpRoute, RouteTable
 from lance_duck.serve.problems import HttpProblem
 from lance_duck.telemetry.metrics import HTTP_REQUEST_SECONDS
+from lance_duck.telemetry.observing import ObservedRequest, ServedRequest
 
 Scope = Mapping[str, Any]
 Probe = Callable[[], HttpAnswer]
@@ -90,28 +92,33 @@ class ServeApp:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, and log it."""
+        """Answer a request, and log it. Probes are not observed."""
         headers = headers_of(scope)
+        path = scope["raw_path"].decode("latin-1")
+        method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
+        seen = ServedRequest(method, path, scope["scheme"], headers)
+        observed = None if path in self._probes else ObservedRequest(seen)
+        failed: Exception | None = None
         request_id = request_id_of(headers) or uuid4().hex
         sender = _Sender(send, request_id, self.gate.settings.timeout)
         began = time.monotonic()
         try:
             await self._answer(scope, headers, receive, sender)
         except Exception as error:  # every error becomes an answer
+            failed = error
             problem = HttpProblem.of(error, request_id)
             level = logging.DEBUG if problem.status < 500 or isinstance(error, RequestError) else logging.ERROR
             _LOG.log(level, "request %s failed", request_id, exc_info=error)
             if not sender.status:
                 query = scope["query_string"].decode("latin-1")
-                path = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
                 shown = replace(problem, text=self._public(problem))
-                answer = self._problem_answer(shown, headers, path)
+                answer = self._problem_answer(shown, headers, f"{path}?{query}" if query else path)
                 await sender.whole(replace(answer, headers={**answer.headers, **problem.headers}))
         elapsed = time.monotonic() - began
-        path = scope["raw_path"].decode("latin-1")
-        _LOG.info("%s %s %s %.3f s %s", scope["method"], path, sender.status, elapsed, request_id)
-        method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
+        _LOG.info("%s %s %s %.3f s %s %s", scope["method"], path, sender.status, elapsed, request_id, sender.caller)
         HTTP_REQUEST_SECONDS.observe(elapsed, method, sender.route, str(sender.status))
+        if observed is not None:
+            observed.end(sender.route, sender.status, failed)
 
     def _public(self, problem: HttpProblem) -> str:
         """Return the text of a problem. Locations are left out of server errors, and if the server hides them."""
@@ -128,6 +135,7 @@ class ServeApp:
         check_origin(headers, settings)
         found = None if probe else self._routes.get(scope["method"], path)
         caller = NOBODY if found and found[0].is_open else self.gate.caller(token_of(headers))
+        sender.caller = caller.name
         if probe:
             await sender.whole(probe())
             return
@@ -159,9 +167,10 @@ class ServeApp:
         """Send what an exchange produces. If the client goes away, the exchange is stopped."""
         loop = asyncio.get_running_loop()
         produced = exchange.produce()
+        steps: Callable[..., Any] = copy_context().run  # spans of the handler belong to the span of the request
         watcher = asyncio.create_task(_stop_when_gone(body, exchange))
         try:
-            while (item := await loop.run_in_executor(self._threads, next, produced, None)) is not None:
+            while (item := await loop.run_in_executor(self._threads, steps, next, produced, None)) is not None:
                 await sender.send(item)
             await sender.end()
         finally:
@@ -267,13 +276,20 @@ class _Exchange:
 
 
 class _Sender:
-    """Sends an answer. `status` is 0 before its first byte. `route` is the path of the route, for metrics."""
+    """Sends an answer.
+
+    Attributes:
+        status: HTTP status, or 0 before the first byte.
+        route: Path of the route, for metrics.
+        caller: Name of the token, for the log. "-" until the token is known.
+    """
 
     def __init__(self, send: Send, request_id: str, seconds: float) -> None:
         self._send = send
         self._request_id = request_id
         self._seconds = seconds
         self.route = ""
+        self.caller = "-"
         self.status = 0
 
     async def whole(self, answer: HttpAnswer) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import lance_duck as ld
 from lance_duck.telemetry import metrics, prometheus
-from lance_duck.telemetry.table import Counter, Gauge, Histogram, Instrument, Metric
+from lance_duck.telemetry.table import Counter, Gauge, Histogram, Instrument, Metric, PresenceGauge
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, *instruments: Instrument) -> list[str]:
@@ -181,3 +181,16 @@ def unconfigured() -> Iterator[None]:
 def test_nothing_is_printed_unless_logging_is_configured(capsys: pytest.CaptureFixture[str]) -> None:
     logging.getLogger("lance_duck.slow").warning("slow")
     assert capsys.readouterr() == ("", "")
+
+
+def test_things_are_counted_while_they_are_present() -> None:
+    present = PresenceGauge("p", "Things.")
+    things = [object() for _ in range(3)]
+    for thing in things:
+        present.add(thing)
+    present.add(things[0])
+    present.remove(things[1])
+    present.remove(things[1])
+    assert present.samples() == [Metric("p", "gauge", {}, 2)]
+    present.forget()
+    assert present.samples() == [Metric("p", "gauge", {}, 0)]
