@@ -10,6 +10,7 @@ from lance_duck.errors import CorruptError, ForkedError, LanceDuckError
 from lance_duck.index.files import SegmentReader
 from lance_duck.index.kind import Details, IndexKind
 from lance_duck.index.registry import kind_named, kind_of
+from lance_duck.interrupts import Stopped
 from lance_duck.kernels.jit import KernelError
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire import paths
@@ -54,6 +55,8 @@ def opened_segment(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind,
         details = Details(metadata.version, metadata.details)
         try:
             return OpenedSegment(kind.open(segment_files(snapshot, metadata), type_, details))
+        except (MemoryError, Stopped):  # says nothing about the index
+            raise
         except Exception as error:
             return OpenedSegment(broken(metadata, error))
 

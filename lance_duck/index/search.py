@@ -15,6 +15,7 @@ from lance_duck.index.names import covered_rows
 from lance_duck.index.opened import OpenedSegment, broken, opened_segment
 from lance_duck.index.query import Query
 from lance_duck.index.reuse import reuse_entry
+from lance_duck.interrupts import Stopped
 from lance_duck.rows.row_set import RowSet
 from lance_duck.snapshot import Snapshot
 
@@ -65,6 +66,8 @@ def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | N
     if not isinstance(index, LanceDuckError):
         try:
             return do(index)
+        except (MemoryError, Stopped):  # says nothing about the index
+            raise
         except Exception as error:
             opened_index.index = index = broken(segment.metadata, error)
     if _WARNED.add(segment.uuid):
@@ -114,6 +117,8 @@ def _held(snapshot: Snapshot, segment: Segment) -> OpenedSegment:
         try:
             if not isinstance(opened_index.index, LanceDuckError) and is_doubtful(snapshot, segment):
                 check_complete(snapshot, segment, opened_index.index)
+        except (MemoryError, Stopped):  # says nothing about the index
+            raise
         except Exception as error:
             return OpenedSegment(broken(segment.metadata, error))
         return opened_index

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import lance_duck as ld
+from lance_duck.index.vector import threads
 from tests.serve.test_command import running
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")
@@ -63,7 +67,26 @@ def test_a_filter_with_huge_values_is_refused_and_the_server_goes_on(url: str) -
 
 
 def test_a_refused_change_leaves_no_version(url: str) -> None:
-    assert sent(url, "/v1/table/t/update", updates=[["s", "repeat(s, 1000000)"]])[0] == 400
+    status, text = sent(url, "/v1/table/t/update", updates=[["s", "repeat(s, 1000000)"]])
+    assert (status, "the request needs too much memory" in text) == (413, True)
     status, text = sent(url, "/v1/table/t/version/list")
-    assert status == 200
-    assert len(json.loads(text)["versions"]) == 1
+    assert (status, len(json.loads(text)["versions"])) == (200, 1)
+
+
+def test_an_index_is_searched_again_after_the_memory_was_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = np.random.default_rng(0).random((512, 8), dtype=np.float32)
+    table = ld.write_dataset(
+        {"v": list(vectors)}, tmp_path / "t.lance", schema=pa.schema({"v": pa.list_(pa.float32(), 8)})
+    )
+    table.create_index("v", "IVF_FLAT", num_partitions=4)
+    expected = table.to_table(nearest={"column": "v", "q": vectors[0], "k": 3})
+
+    def fail(size: int) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as short:
+        short.setattr(threads, "check_room", fail)
+        with pytest.raises(MemoryError):
+            table.to_table(nearest={"column": "v", "q": vectors[0], "k": 3})
+    with warnings.catch_warnings(action="error"):
+        assert table.to_table(nearest={"column": "v", "q": vectors[0], "k": 3}) == expected

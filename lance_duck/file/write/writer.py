@@ -20,6 +20,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from lance_duck import interrupts
 from lance_duck.checksums.digests import StreamDigests, digests
 from lance_duck.checksums.sidecars import sidecar_block
 from lance_duck.encoding.arrow.dictionary_union import DictionaryUnion, has_narrow_dictionary
@@ -154,6 +155,7 @@ class FileWriter:
                 not written.
             StoreError: The disk or the service failed. After this the writer can only be aborted.
         """
+        interrupts.check()
         if batch.num_columns != len(self._columns):
             raise InternalError(
                 "the columns of the batch and the file differ", expected=len(self._columns), found=batch.num_columns

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck import interrupts
 from lance_duck.errors import InternalError, InvalidInputError
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.inverted import layout
@@ -261,12 +262,15 @@ def done_in_threads(work: Callable[[_Item], _Result], items: Iterable[_Item], th
         return
     if second is None or not threads:
         yield work(first)
-        yield from map(work, source if second is None else chain([second], source))
+        for each in source if second is None else chain([second], source):
+            interrupts.check()
+            yield work(each)
         return
     with ThreadPoolExecutor(threads, "lance_duck-index") as pool:
         waiting: deque[Future[_Result]] = deque(pool.submit(work, item) for item in (first, second))
         try:
             while waiting:
+                interrupts.check()
                 while len(waiting) <= threads and (item := next(source, None)) is not None:
                     waiting.append(pool.submit(work, item))
                 yield waiting.popleft().result()

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
-from lance_duck import forks
+from lance_duck import forks, interrupts
 from lance_duck.arrow.memory import check_room
 from lance_duck.index.vector.library import faiss
 
@@ -32,7 +32,11 @@ _MEMORY: Final = 192 << 20
 def side_by_side(do: Callable[[_T], _R], tasks: Iterable[_T]) -> list[_R]:
     """Run tasks in as many threads as faiss may use, and return the results in order."""
     with ThreadPoolExecutor(_FAISS.omp_get_max_threads(), initializer=_alone) as pool:
-        return list(pool.map(do, tasks))
+        results = []
+        for result in pool.map(do, tasks):
+            interrupts.check()
+            results.append(result)
+        return results
 
 
 def in_slices(do: Callable[[slice], None], count: int, step: int) -> None:
@@ -59,6 +63,7 @@ def safe_after_fork(function: Callable[_P, _R]) -> Callable[_P, _R]:
     def guarded(*args: _P.args, **options: _P.kwargs) -> _R:
         if forks.count() and getattr(_ALONE, "since", 0) != forks.count():
             _alone()
+        interrupts.check()
         check_room(_MEMORY)
         return function(*args, **options)
 

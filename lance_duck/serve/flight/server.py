@@ -158,28 +158,50 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
         """Run a change, bind the values of placeholders, or write uploaded rows."""
         with flight_errors(self._gate.settings):
             asked = unpacked(descriptor.command)
-        with self._call(context, "DoPut", is_upload=isinstance(asked, messages.CommandStatementIngest)) as call:
-            answer = self._put(call, asked, reader)
-            writer.write(answer.SerializeToString())
+        if isinstance(asked, messages.CommandStatementIngest):
+            with self._call(context, "DoPut", is_upload=True) as call:
+                answer = self._ingest(call, asked, reader)
+                writer.write(answer.SerializeToString())
+            return
+        values = self._uploaded_values(context, asked, reader)
+        with self._call(context, "DoPut") as call:
+            writer.write(self._put(call, asked, values).SerializeToString())
 
-    def _put(self, call: ServerCall, asked: Message, reader: flight.MetadataRecordBatchReader) -> Message:
+    def _uploaded_values(
+        self, context: flight.ServerCallContext, asked: Message, reader: flight.MetadataRecordBatchReader
+    ) -> list[pa.RecordBatch] | None:
+        """Read the values of placeholders, while slots of queries stay free. Returns None for other statements.
+
+        Raises:
+            FlightServerError: The values are too large.
+        """
+        if not isinstance(asked, messages.CommandPreparedStatementQuery | messages.CommandPreparedStatementUpdate):
+            return None
+        is_bound = isinstance(asked, messages.CommandPreparedStatementQuery)
+        with self._call(context, "DoPut values", is_upload=True) as call:
+            if not is_bound and not placeholder_names(read_handle(asked.prepared_statement_handle).query):
+                return None
+            most = call.settings.max_json
+            return [*call.limited(_batches(reader), max_rows=1 if is_bound else most, max_bytes=most)]
+
+    def _put(self, call: ServerCall, asked: Message, values: list[pa.RecordBatch] | None) -> Message:
         if isinstance(asked, messages.CommandStatementUpdate):
             count = self._statements.change(call, new_handle(asked.query, _transaction(asked)))
             return messages.DoPutUpdateResult(record_count=count)
         if isinstance(asked, messages.CommandPreparedStatementUpdate):
             handle = read_handle(asked.prepared_statement_handle)
-            values = _batches(reader) if placeholder_names(handle.query) else None
             return messages.DoPutUpdateResult(record_count=self._statements.change(call, handle, values))
         if isinstance(asked, messages.CommandPreparedStatementQuery):
             handle = read_handle(asked.prepared_statement_handle)
-            bound = self._statements.bind(handle, _batches(reader)).SerializeToString()
+            bound = self._statements.bind(handle, values or []).SerializeToString()
             return messages.DoPutPreparedStatementResult(prepared_statement_handle=bound)
-        if isinstance(asked, messages.CommandStatementIngest):
-            self._gate.check_may_change(call.caller)
-            rows = pa.RecordBatchReader.from_batches(reader.schema, _batches(reader))
-            with self._statements.cursor(call, _transaction(asked)) as (cursor, _):
-                return messages.DoPutUpdateResult(record_count=ingest(call, cursor, asked, rows))
         raise RequestError("not a command that takes rows", found=type(asked).__name__)
+
+    def _ingest(self, call: ServerCall, asked: Any, reader: flight.MetadataRecordBatchReader) -> Message:
+        self._gate.check_may_change(call.caller)
+        rows = pa.RecordBatchReader.from_batches(reader.schema, _batches(reader))
+        with self._statements.cursor(call, _transaction(asked)) as (cursor, _):
+            return messages.DoPutUpdateResult(record_count=ingest(call, cursor, asked, rows))
 
     def do_exchange(
         self, context: flight.ServerCallContext, descriptor: object, reader: object, writer: object

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +25,7 @@ from lance_duck.serve.flight.messages import packed_values, unpacked_values
 from lance_duck.serve.flight.transactions import FlightTransactions
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import RequestError
-from lance_duck.serve.gate.statements import StatementRows, checked_effects, run_statements
+from lance_duck.serve.gate.statements import StatementRows, check_sql_size, checked_effects, run_statements
 from lance_duck.wire.pb.flight_sql_pb2 import Handle
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class FlightStatements:
         yield schema
         yield from kept
 
-    def change(self, call: ServerCall, handle: Handle, values: Iterator[pa.RecordBatch] | None = None) -> int:
+    def change(self, call: ServerCall, handle: Handle, values: Iterable[pa.RecordBatch] | None = None) -> int:
         """Run a change once for each row of values, all or none. Return the number of changed rows, or -1.
 
         Args:
@@ -131,7 +131,7 @@ class FlightStatements:
                 cursor.commit()
         return total
 
-    def bind(self, handle: Handle, batches: Iterator[pa.RecordBatch]) -> Handle:
+    def bind(self, handle: Handle, batches: Iterable[pa.RecordBatch]) -> Handle:
         """Return a handle with values of placeholders.
 
         Raises:
@@ -172,6 +172,7 @@ class FlightStatements:
 
 def placeholder_names(query: str) -> list[str]:
     """Return the names of the placeholders of a text: numbers, or words in the order of the text."""
+    check_sql_size(query)
     statement = Statement.of(query)
     if statement.marks:
         return [str(number) for number in range(1, len(statement.marks) + 1)]
@@ -193,6 +194,7 @@ def _unique(handle: Handle) -> Handle:
 
 
 def _reads(query: str) -> bool:
+    check_sql_size(query)
     return all(each.kind is EffectKind.READ for each in effects(query))
 
 
@@ -203,6 +205,7 @@ def _values(handle: Handle) -> pa.Table | None:
 def _run_on(
     call: ServerCall, cursor: Connection, query: str, values: pa.Table | None, max_rows: int | None = None
 ) -> StatementRows:
+    check_sql_size(query)
     head = FirstWords.of(query)
     if head.kind in _TRANSACTIONS and len(effects(query)) == 1:
         raise RequestError(

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import CommitConflictError, PartlyCommittedError
+from lance_duck.interrupts import Interrupt
 from lance_duck.serve.gate.refusals import AbandonedError, LimitError, TimeLimitError
 from lance_duck.serve.gate.served_names import ServedNamespace
 from lance_duck.serve.gate.settings import ServeSettings
@@ -34,6 +35,7 @@ class ServerCall:
         settings: Settings of the server.
         namespace: The names of the served tables.
         limit: Maximum duration, in seconds.
+        interrupt: Surrounds the work of the call in Python, which checks it between steps.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class ServerCall:
         self._cursors: list[Connection] = []
         self._lock = threading.Lock()
         self._stopped: Exception | None = None
+        self.interrupt = Interrupt(self._reason)
         self._timer = _timer(limit, self._expire)
 
     @property
@@ -119,6 +122,7 @@ class ServerCall:
         with self._lock:
             if self._stopped is None:
                 self._stopped = error or AbandonedError("the client closed the connection")
+        self.interrupt.request()
         self._interrupt()
 
     def close(self) -> None:
@@ -146,6 +150,9 @@ class ServerCall:
 
     def _expire(self) -> None:
         self.cancel(self._late())
+
+    def _reason(self) -> Exception:
+        return self._stopped or self._late()
 
     def _late(self) -> TimeLimitError:
         return TimeLimitError("the request takes too long", expected=f"at most {self.limit:g} seconds")

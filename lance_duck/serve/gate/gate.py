@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -103,7 +104,8 @@ class Gate:
             stack.callback(self._calls.discard, call)
             stack.callback(call.close)
             try:
-                yield call
+                with call.interrupt:
+                    yield call
             except Exception as error:
                 refusal = refusal_of(error)
                 reason = call.stopped(refusal)
@@ -124,7 +126,8 @@ class Gate:
         slots = (self.admission, self.uploads)
         for each in slots:
             each.close()
-        if not all(each.drained(timeout) for each in slots):
+        end = time.monotonic() + timeout
+        if not all(each.drained(max(0.0, end - time.monotonic())) for each in slots):
             for call in [*self._calls]:
                 call.cancel(BusyError("the server stops"))
 

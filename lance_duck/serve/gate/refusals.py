@@ -132,9 +132,12 @@ class AbandonedError(RequestError):
 
 def refusal_of(error: Exception) -> Exception:
     """Return the LimitError of a request for which the memory does not suffice. Other errors are returned unchanged."""
-    if not _is_about_memory(error) and (error.__cause__ is None or not _is_about_memory(error.__cause__)):
-        return error
-    return LimitError("the request needs too much memory", remedy="select fewer rows or smaller values")
+    cause: BaseException | None = error
+    while cause is not None:
+        if _is_about_memory(cause):
+            return LimitError("the request needs too much memory", remedy="select fewer rows or smaller values")
+        cause = cause.__cause__
+    return error
 
 
 def _is_about_memory(error: BaseException) -> bool:

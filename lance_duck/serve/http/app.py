@@ -167,7 +167,7 @@ class ServeApp:
         """Send what an exchange produces. If the client goes away, the exchange is stopped."""
         loop = asyncio.get_running_loop()
         produced = exchange.produce()
-        steps: Callable[..., Any] = copy_context().run  # spans of the handler belong to the span of the request
+        steps: Callable[..., Any] = copy_context().run  # spans and interrupts belong to the request, in any thread
         watcher = asyncio.create_task(_stop_when_gone(body, exchange))
         try:
             while (item := await loop.run_in_executor(self._threads, steps, next, produced, None)) is not None:
@@ -175,7 +175,7 @@ class ServeApp:
             await sender.end()
         finally:
             watcher.cancel()
-            await loop.run_in_executor(self._threads, produced.close)
+            await loop.run_in_executor(self._threads, steps, produced.close)
 
 
 def json_problem(problem: HttpProblem, headers: Mapping[str, str], path: str) -> HttpAnswer:

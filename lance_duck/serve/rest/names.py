@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from lance_duck import forks
 from lance_duck.errors import AlreadyExistsError, NotFoundError, UnsupportedError
 from lance_duck.namespaces.names import object_id
 from lance_duck.serve.gate.call import ServerCall
@@ -60,6 +61,10 @@ def _check_location(call: ServerCall, name: tuple[str, ...], wanted: str) -> Non
         raise UnsupportedError("the server chooses the location of a new table", where="location", found=wanted)
 
 
+_REGISTRATION: Final = forks.Lock()
+"""Lock for the check of a location and its registration. Two requests could otherwise give one folder two names."""
+
+
 def register_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
     """Give a name to a table that is a folder below the root.
 
@@ -74,11 +79,12 @@ def register_table(call: ServerCall, request: HttpRequest) -> HttpAnswer:
         raise UnsupportedError("a name cannot be registered again", where="mode", remedy="deregister it first")
     name, location = requested_name(request), needed_text(body, "location")
     inside = location.removeprefix(call.settings.place.rstrip("/") + "/")
-    others = call.namespace.names_sharing(inside) - {object_id(name)}
-    if others:
-        raise AlreadyExistsError("another table has this location", where=min(others), remedy="deregister it first")
-    with missing_is_namespace():
-        call.namespace.register_table(name, inside)
+    with _REGISTRATION:
+        others = call.namespace.names_sharing(inside) - {object_id(name)}
+        if others:
+            raise AlreadyExistsError("another table has this location", where=min(others), remedy="deregister it first")
+        with missing_is_namespace():
+            call.namespace.register_table(name, inside)
     try:
         table = call.open(name)
     except BaseException:

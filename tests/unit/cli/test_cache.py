@@ -64,6 +64,7 @@ def test_servers_read_through_a_cache(tmp_path: Path, monkeypatch: pytest.Monkey
 
     class Served:
         url = "http://nowhere"
+        flight_url = None
 
         def __init__(self, settings: Any) -> None:
             seen.append(settings.storage_options)
@@ -72,6 +73,7 @@ def test_servers_read_through_a_cache(tmp_path: Path, monkeypatch: pytest.Monkey
             """Serve nothing."""
 
     monkeypatch.setattr(serve.run, "Server", Served)
+    monkeypatch.setattr(serve.process_memory, "limit_process", lambda counted: None)
     for words in (["--cache", str(tmp_path / "c"), "--cache-size", "5GB"], []):
         run("serve", str(tmp_path), *words)
     assert seen == [{"cache": str(tmp_path / "c"), "cache_size": "5GB"}, None]

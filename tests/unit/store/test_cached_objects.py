@@ -66,8 +66,8 @@ def opened(root: str, options: dict[str, str]) -> ObjectStore:
 
 
 def requests() -> dict[str, float]:
-    names = "lance_object_store_requests_total"
-    return {each.labels["operation"]: each.value for each in ld.metrics() if each.name == names}
+    found = [each for each in ld.metrics() if each.name == "lance_object_store_requests_total"]
+    return {each.labels["operation"]: each.value for each in found if each.labels["base"] == "s3"}
 
 
 def new_requests(before: dict[str, float]) -> dict[str, float]:
