@@ -133,6 +133,7 @@ def commands_of(table: str, folder: Path) -> dict[str, list[list[str]]]:
         "optimize": [["optimize", table], ["optimize", table, "--index", EVIL]],
         "serve": [["serve", other]],
         "mcp": [["mcp", other]],
+        "cache": [["cache", table], ["cache", str(folder / EVIL)]],
         "doctor": [["doctor", table, other]],
         "bench": [["bench", table, "--runs", "1", "--where", f"s <> '{EVIL}'"]],
         "warm-up": [["warm-up", EVIL]],
