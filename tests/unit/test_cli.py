@@ -58,6 +58,7 @@ COMMANDS = (
         "optimize",
         "serve",
         "mcp",
+        "cache",
         "doctor",
         "bench",
         "warm-up",
