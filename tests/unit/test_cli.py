@@ -123,6 +123,7 @@ def test_a_file_is_rejected_as_table_with_the_import_command(tmp_path: Path) -> 
 DOING = (
     *(
         cli.bench,
+        cli.cache,
         cli.look,
         cli.change,
         cli.diff,
