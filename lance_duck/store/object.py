@@ -345,10 +345,9 @@ class ObjectStore:
         return self._cache.object(path, key, TaggedRequests(self._client, key, self._where(path)))
 
     def _get_cached(self, cached: disk_cache.CachedObject, key: str, where: str) -> bytes:
-        """Return a whole object. Its blocks are used only if its size is known, because asking costs as much."""
-        size = cached.known_size()
-        if size is not None:
-            return ObjectFile(self._client, key, where, size, cached).read([(0, size)])[0].tobytes()
+        data = cached.whole()
+        if data is not None:
+            return data
         part = TaggedRequests(self._client, key, where).whole()
         cached.store(part)
         return part.data.tobytes()

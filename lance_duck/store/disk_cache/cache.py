@@ -80,8 +80,6 @@ class DiskCache:
         self._off_until: float | None = None
         try:
             claim(root)
-        except InvalidInputError:
-            raise
         except OSError as error:
             self.turn_off(error)
 
@@ -200,10 +198,17 @@ class CachedObject:
         pieces = ReadPieces(found, {offset: part.data for (offset, _), part in zip(runs, parts, strict=True)})
         return [pieces.cut(start, length) for start, length in zip(starts, lengths, strict=True)]
 
-    def known_size(self) -> int | None:
-        """Return the size of the object, if the store was asked in this process and the cache is on."""
-        version = self._cache.known(self._name) if self._cache.is_on() else None
-        return None if version is None else version.size
+    def whole(self) -> bytes | None:
+        """Return the whole object, if its size is known in this process. Otherwise asking would cost a request."""
+        version = self._cache.known(self._name)
+        if version is None or not version.size:
+            return None
+        try:
+            pieces = self.read(version.size, [0], [version.size])
+        except StoreError:  # the object may be shorter now
+            self._cache.forget(self._name)
+            return None
+        return None if pieces is None else pieces[0].tobytes()
 
     def store(self, part: FetchedPart) -> None:
         """Store a whole object."""

@@ -17,7 +17,7 @@ from lance_duck.store import open_store
 from lance_duck.store import uri as uris
 from lance_duck.store.client import bucket_client
 from lance_duck.store.disk_cache import cache as disk_cache
-from lance_duck.store.disk_cache import usage
+from lance_duck.store.disk_cache import clear, usage
 from lance_duck.store.object import ObjectStore
 from lance_duck.wire.paths import is_immutable
 
@@ -113,7 +113,7 @@ def test_a_deleted_object_is_not_served_by_another_process(client: Any, root: st
 
 
 def test_whole_files_are_read_from_blocks_once_their_size_is_known(
-    client: Any, root: str, cached: dict[str, str]
+    client: Any, root: str, cached: dict[str, str], tmp_path: Path
 ) -> None:
     obstore.put(client, f"{root}/_deletions/x.bin", content(0))
     store = opened(root, cached)
@@ -121,6 +121,11 @@ def test_whole_files_are_read_from_blocks_once_their_size_is_known(
         before = requests()
         assert store.get("_deletions/x.bin") == content(0)
         assert new_requests(before) == expected
+    for data in (content(1)[:50], b""):  # blocks are gone, and the object was replaced
+        clear(str(tmp_path / "cache"))
+        obstore.put(client, f"{root}/_deletions/x.bin", data)
+        assert store.get("_deletions/x.bin") == data
+        assert store.get("_deletions/x.bin") == data
     with pytest.raises(NotFoundError):
         store.get("_deletions/y.bin")
 
