@@ -55,7 +55,7 @@ def opened_segment(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind,
         details = Details(metadata.version, metadata.details)
         try:
             return OpenedSegment(kind.open(segment_files(snapshot, metadata), type_, details))
-        except (MemoryError, Stopped):  # says nothing about the index
+        except Stopped:
             raise
         except Exception as error:
             return OpenedSegment(broken(metadata, error))

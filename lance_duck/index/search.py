@@ -66,10 +66,12 @@ def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | N
     if not isinstance(index, LanceDuckError):
         try:
             return do(index)
-        except (MemoryError, Stopped):  # says nothing about the index
+        except Stopped:
             raise
         except Exception as error:
-            opened_index.index = index = broken(segment.metadata, error)
+            index = broken(segment.metadata, error)
+            if not isinstance(error, MemoryError):  # says nothing about the index
+                opened_index.index = index
     if _WARNED.add(segment.uuid):
         warn_of_index(f"{segment} cannot be used, so its rows are scanned: {index}")
     return None
@@ -117,7 +119,7 @@ def _held(snapshot: Snapshot, segment: Segment) -> OpenedSegment:
         try:
             if not isinstance(opened_index.index, LanceDuckError) and is_doubtful(snapshot, segment):
                 check_complete(snapshot, segment, opened_index.index)
-        except (MemoryError, Stopped):  # says nothing about the index
+        except Stopped:
             raise
         except Exception as error:
             return OpenedSegment(broken(segment.metadata, error))

@@ -135,8 +135,12 @@ class ServerCall:
 
     def stopped(self, error: BaseException) -> BaseException:
         """Return the reason of a stopped call in place of an error that the stop caused."""
-        is_known = isinstance(error, (CommitConflictError, PartlyCommittedError))
-        return error if self._stopped is None or is_known else self._stopped
+        if self._stopped is None:
+            return error
+        known = (
+            each for each in (error, error.__cause__) if isinstance(each, CommitConflictError | PartlyCommittedError)
+        )
+        return next(known, self._stopped)
 
     def _interrupt(self) -> None:
         """Interrupt the statements until the call ends. DuckDB forgets an interrupt before the start of a statement."""

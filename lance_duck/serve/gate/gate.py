@@ -114,7 +114,7 @@ class Gate:
                     process_memory.release()
                 if reason is error:
                     raise
-                raise reason from error
+                raise reason from (None if reason is error.__cause__ else error)
 
     def wake(self) -> None:
         """Let waiting requests whose clients have left leave the queue."""
