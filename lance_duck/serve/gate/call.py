@@ -137,10 +137,10 @@ class ServerCall:
         """Return the reason of a stopped call in place of an error that the stop caused."""
         if self._stopped is None:
             return error
-        known = (
-            each for each in (error, error.__cause__) if isinstance(each, CommitConflictError | PartlyCommittedError)
-        )
-        return next(known, self._stopped)
+        for each in (error, error.__cause__):
+            if isinstance(each, CommitConflictError | PartlyCommittedError):  # it tells what happened to a change
+                return each
+        return self._stopped
 
     def _interrupt(self) -> None:
         """Interrupt the statements until the call ends. DuckDB forgets an interrupt before the start of a statement."""
