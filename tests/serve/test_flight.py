@@ -488,6 +488,21 @@ def test_an_upload_that_is_too_large_changes_nothing(start: Callable[..., Server
         assert "n" not in {name for (name,) in rows(cursor, "SHOW TABLES")}
 
 
+@pytest.mark.parametrize(
+    "place", [{"catalog_name": "memory"}, {"db_schema_name": "temp"}, {"db_schema_name": "MEMORY"}]
+)
+def test_an_upload_never_goes_to_a_database_that_callers_share(cursor: Any, place: dict[str, str]) -> None:
+    with pytest.raises(adbc_driver_manager.Error, match="does not write to this database"):
+        cursor.adbc_ingest("n", VECTORS, mode="create", **place)
+
+
+def test_the_size_of_a_text_in_a_handle_is_checked(served: Server) -> None:
+    handle = messages.Handle(query="SELECT " + "(" * 4000, id=b"1" * 16).SerializeToString()
+    ticket = flight.Ticket(packed(messages.TicketStatementQuery(statement_handle=handle)))
+    with flight.connect(served.flight_url) as client, pytest.raises(flight.FlightServerError, match="nested too deep"):
+        client.do_get(ticket).read_all()
+
+
 def test_a_busy_server_refuses(start: Callable[..., Server], folder: Path) -> None:
     server = start(folder, flight=0, max_statements=1, max_waiting=0)
     with connected(server) as cursor, server.gate.admission.slot():

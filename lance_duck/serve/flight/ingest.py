@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from lance_duck.duck.changes.effects import EffectKind, effects
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from lance_duck.serve.gate.call import ServerCall
-from lance_duck.serve.gate.refusals import BodyTooLargeError, RequestError
+from lance_duck.serve.gate.refusals import BodyTooLargeError, ForbiddenError, RequestError
 from lance_duck.wire.pb import flight_sql_pb2 as messages
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def ingest(
         NotFoundError: The table does not exist and is not to be created.
         AlreadyExistsError: The table exists, and rows are not to be appended.
         BodyTooLargeError: The rows are too large.
+        ForbiddenError: The table would be in a database of DuckDB itself, which all callers share.
     """
     if asked.temporary:
         raise RequestError("a server keeps no temporary tables", remedy="leave out temporary")
@@ -59,9 +61,12 @@ def ingest(
         head = f"INSERT INTO {name} BY NAME"
     else:
         head = f"CREATE {'OR REPLACE ' if exists else ''}TABLE {name} AS"
+    statement = f"{head} FROM {_ROWS}"
+    if effects(statement)[0].kind is not EffectKind.CHANGE:
+        raise ForbiddenError("a server does not write to this database", found=".".join(parts))
     counted = _Counted(call, rows)
     reader = pa.RecordBatchReader.from_batches(rows.schema, counted.batches())
-    cursor.execute_with(f"{head} FROM {_ROWS}", _ROWS, reader)
+    cursor.execute_with(statement, _ROWS, reader)
     return counted.rows
 
 

@@ -12,6 +12,7 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import DecodeError, Message
 
 from lance_duck.serve.gate.refusals import RequestError
+from lance_duck.serve.gate.statements import check_sql_size
 from lance_duck.wire.pb import flight_sql_pb2
 
 _PREFIX: Final = "type.googleapis.com/arrow.flight.protocol.sql."
@@ -47,7 +48,7 @@ def read_handle(data: bytes) -> flight_sql_pb2.Handle:
     """Return the server's own handle from the bytes that a client sends back.
 
     Raises:
-        RequestError: The bytes are not a handle.
+        RequestError: The bytes are not a handle, or its text is too large.
     """
     try:
         handle = flight_sql_pb2.Handle.FromString(data)
@@ -55,6 +56,7 @@ def read_handle(data: bytes) -> flight_sql_pb2.Handle:
         handle = flight_sql_pb2.Handle()
     if not handle.query:
         raise RequestError("not a handle of this server", found=data[:20])
+    check_sql_size(handle.query)
     return handle
 
 

@@ -172,7 +172,6 @@ class FlightStatements:
 
 def placeholder_names(query: str) -> list[str]:
     """Return the names of the placeholders of a text: numbers, or words in the order of the text."""
-    check_sql_size(query)
     statement = Statement.of(query)
     if statement.marks:
         return [str(number) for number in range(1, len(statement.marks) + 1)]
@@ -181,7 +180,8 @@ def placeholder_names(query: str) -> list[str]:
 
 
 def new_handle(query: str, transaction: bytes | None) -> Handle:
-    """Return the handle of a statement."""
+    """Return the handle of a statement. Raises RequestError if its text is too large."""
+    check_sql_size(query)
     return Handle(query=query, transaction_id=transaction)
 
 
@@ -194,7 +194,6 @@ def _unique(handle: Handle) -> Handle:
 
 
 def _reads(query: str) -> bool:
-    check_sql_size(query)
     return all(each.kind is EffectKind.READ for each in effects(query))
 
 
@@ -205,7 +204,6 @@ def _values(handle: Handle) -> pa.Table | None:
 def _run_on(
     call: ServerCall, cursor: Connection, query: str, values: pa.Table | None, max_rows: int | None = None
 ) -> StatementRows:
-    check_sql_size(query)
     head = FirstWords.of(query)
     if head.kind in _TRANSACTIONS and len(effects(query)) == 1:
         raise RequestError(

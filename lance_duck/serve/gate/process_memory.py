@@ -23,7 +23,7 @@ if sys.platform != "win32":
     import resource
 
 _LEAST_ROOM: Final = 1 << 30
-"""Memory besides that of DuckDB: for results, indexes and the stacks of threads, in bytes."""
+"""Minimum memory for results, indexes and thread stacks, in bytes. It is added to the limit of DuckDB."""
 _ARENA_MAX, _MMAP_THRESHOLD = -8, -3
 """Options of mallopt in glibc: the number of heaps, and the size from which a block is mapped alone."""
 _LITTLE: Final = 48 << 20
@@ -35,7 +35,7 @@ _PAUSE: Final = 0.1
 
 
 def limit_process(counted: int) -> int | None:
-    """Limit the memory of this process. Returns the limit in bytes, or None where the system has none.
+    """Limit the memory of this process. Return the limit in bytes. None except on Linux.
 
     Args:
         counted: Memory limit of DuckDB, in bytes. Half of it is added for all other work, at least 1 GiB, and so is

@@ -40,7 +40,7 @@ _SAID: Final = (
     ("lance_versions lists", "the tool versions lists"),
     (" or dataset(uri, version=n)", ""),
 )
-"""Remedies of Python and of SQL that changes tables, and what a tool says in their place."""
+"""Remedies in Python or in SQL that changes tables, each with the words of a tool."""
 
 _T = TypeVar("_T")
 

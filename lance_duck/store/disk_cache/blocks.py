@@ -41,10 +41,10 @@ HEADER_BYTES: Final = _HEADER.size + _DIGEST.size
 
 @dataclass(frozen=True, slots=True)
 class ObjectVersion:
-    """An object with a certain content.
+    """One content of an object.
 
     Attributes:
-        name: SHA-256 of the object's place.
+        name: SHA-256 of the object's location.
         size: Size of the object in bytes.
         tag: Digest of the e-tag.
     """

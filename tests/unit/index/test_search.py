@@ -5,6 +5,7 @@ import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -197,6 +198,18 @@ def test_rows_of_a_failing_segment_are_scanned(error: Exception, table: Table, k
     open_index(snapshot, segment).search = fail  # type: ignore[method-assign]
     with pytest.warns(IndexWarning, match="cannot be read: found .*odd"):
         assert search(snapshot, segment, Null()) is None
+
+
+def test_an_index_is_asked_again_after_a_lack_of_memory(table: Table, kind: PlainKind) -> None:
+    snapshot = table()
+    snapshot = indexed(snapshot, built(snapshot, kind))
+    (segment,) = segments(snapshot)
+    index = open_index(snapshot, segment)
+    answer, index.search = index.search, Mock(side_effect=MemoryError("odd"))  # type: ignore[method-assign]
+    with pytest.warns(IndexWarning, match="cannot be read"):
+        assert search(snapshot, segment, Null()) is None
+    index.search = answer  # type: ignore[method-assign]
+    assert search(snapshot, segment, Null()) is not None
 
 
 @pytest.mark.parametrize("error", [KernelError("odd"), ImportError("odd"), NameError("odd")])
