@@ -25,9 +25,9 @@ import pytest
 import tenacity.nap
 from obstore.exceptions import AlreadyExistsError, GenericError
 from support.faults import Proxy
-from trust.simulation.scheduler import Scheduler
+from trust.simulation.scheduler import ScheduledPool, Scheduler
 
-from lance_duck.commit import committer
+from lance_duck.commit import committer, races, version_files
 from lance_duck.store import object as object_store
 
 EPOCH = 1_800_000_000
@@ -73,9 +73,11 @@ class SimulatedService:
         self._lock = threading.RLock()
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        """Make the package use this store, simulated sleeps and jumping clocks."""
+        """Make the package use this store, scheduled threads, simulated sleeps and jumping clocks."""
         names = ("get", "head", "put", "delete", "copy", "list", "list_with_delimiter", "get_ranges", "open_writer")
         patch.setattr(object_store, "obstore", Proxy(obstore, {name: getattr(self, name) for name in names}))
+        for module in (races, version_files):
+            patch.setattr(module, "ThreadPoolExecutor", lambda *_, **__: ScheduledPool(self._scheduler))
         patch.setattr(tenacity.nap, "time", Proxy(time, {"sleep": lambda seconds: self._scheduler.pause()}))
         patch.setattr(committer, "datetime", jumping_clock(self._rng))
 
