@@ -21,12 +21,12 @@ import errno
 import mmap
 import os
 import stat
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import BinaryIO, Final
+from weakref import KeyedRef
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,11 +207,12 @@ class Residency:
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self.total = 0
-        self._touched: dict[int, tuple[weakref.ref[MappedFile], int]] = {}
-        # Maps may be collected inside touch(), which holds the lock. The callback therefore only records the event.
-        self._dead: deque[int] = deque()
+        self._touched: dict[int, tuple[KeyedRef[int, MappedFile], int]] = {}
+        # Maps may be collected inside touch(), which holds the lock. The callback therefore only records the event. It is
+        # a C function, because a Ctrl-C inside a Python callback is lost.
+        self._dead: deque[KeyedRef[int, MappedFile]] = deque()
         # Views that are used after a release load pages again. Each map is therefore released once more the next time.
-        self._released: list[weakref.ref[MappedFile]] = []
+        self._released: list[KeyedRef[int, MappedFile]] = []
         self._lock = Lock()
 
     def touch(self, source: MappedFile, size: int) -> None:
@@ -221,7 +222,7 @@ class Residency:
             self._drop_dead()
             ref, before = self._touched.pop(key, (None, 0))
             after = min(before + size, source.size)
-            self._touched[key] = (ref or weakref.ref(source, lambda _: self._dead.append(key)), after)
+            self._touched[key] = (ref or KeyedRef(source, self._dead.append, key), after)
             self.total += after - before
             victims = self._pop_victims() if self.total > self.budget else []
         for victim in victims:
@@ -239,7 +240,7 @@ class Residency:
 
     def _drop_dead(self) -> None:
         while self._dead:
-            self.total -= self._touched.pop(self._dead.popleft(), (None, 0))[1]
+            self.total -= self._touched.pop(self._dead.popleft().key, (None, 0))[1]
 
 
 class OpenMaps:
@@ -251,8 +252,8 @@ class OpenMaps:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._files: dict[int, weakref.ref[MappedFile]] = {}
-        self._dead: deque[int] = deque()  # see `Residency`
+        self._files: dict[int, KeyedRef[int, MappedFile]] = {}
+        self._dead: deque[KeyedRef[int, MappedFile]] = deque()  # see `Residency`
         self._opened = 0
         self._lock = Lock()
 
@@ -261,9 +262,9 @@ class OpenMaps:
         number = file.number
         with self._lock:
             while self._dead:
-                self._files.pop(self._dead.popleft(), None)
+                self._files.pop(self._dead.popleft().key, None)
             self._files.pop(number, None)
-            self._files[number] = weakref.ref(file, lambda _: self._dead.append(number))
+            self._files[number] = KeyedRef(file, self._dead.append, number)
             self._opened += 1
             if len(self._files) > self._limit:
                 self._let_go_unused()
