@@ -208,8 +208,8 @@ class Residency:
         self.budget = budget
         self.total = 0
         self._touched: dict[int, tuple[KeyedRef[int, MappedFile], int]] = {}
-        # Maps may be collected inside touch(), which holds the lock. The callback therefore only records the event. It is
-        # a C function, because a Ctrl-C inside a Python callback is lost.
+        # Maps may be collected inside touch(), which holds the lock. The callback therefore only records the event. It
+        # is a C function, because a Ctrl-C inside a Python callback is lost.
         self._dead: deque[KeyedRef[int, MappedFile]] = deque()
         # Views that are used after a release load pages again. Each map is therefore released once more the next time.
         self._released: list[KeyedRef[int, MappedFile]] = []
