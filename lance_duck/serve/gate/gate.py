@@ -111,6 +111,7 @@ class Gate:
                 reason = call.stopped(refusal)
                 if refusal is not error:
                     traceback.clear_frames(error.__traceback__)
+                    self.namespace.close_tables()
                     process_memory.release()
                 if reason is error:
                     raise
