@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -203,34 +203,40 @@ class _SelectedRows:
 def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iterator[Task]:
     """Yield the plan's tasks in row order, lazily. Task sizes adapt to the rows read so far."""
     choices = readers.plan.choices
-    if choices is None and len(readers.plan.fragments) == 1:
-        for morsel in morsels_of(readers.extents(), sizer):
-            yield _Range(readers.plan, readers.at(0), morsel)
-    elif choices is None:
-        for extents in _together(readers):
-            if len(extents) > 1:
-                yield _JoinedRanges(readers.plan, readers, extents)
-                continue
-            for morsel in morsels_of(iter(extents), sizer):
-                yield _Range(readers.plan, readers.at(morsel.index), morsel)
+    if choices is None:
+        yield from _range_tasks(readers, readers.extents(), sizer)
     else:
         yield from _SelectionCutter(readers, choices, sizer, counting).tasks()
 
 
-def _together(readers: Readers) -> Iterator[Sequence[Extent]]:
-    """Yield all extents in groups. Adjacent small fragments are grouped, and later groups are larger."""
+def _range_tasks(readers: Readers, extents: Iterator[Extent], sizer: Sizer) -> Iterator[Task]:
+    """Yield tasks that read all rows of extents."""
+    for group in _together(readers, extents):
+        if len(group) > 1:
+            yield _JoinedRanges(readers.plan, readers, group)
+            continue
+        for morsel in morsels_of(iter(group), sizer):
+            yield _Range(readers.plan, readers.at(morsel.index), morsel)
+
+
+def _together(readers: Readers, extents: Iterator[Extent]) -> Iterator[Sequence[Extent]]:
+    """Yield extents in groups. Adjacent small fragments are grouped, and later groups are larger."""
+    if len(readers.plan.fragments) == 1:
+        yield from ([extent] for extent in extents)
+        return
     find = shape_of(readers.snapshot)
     joins: bool | None = None  # decided at the first small fragment, because many tables do not have one
     held: list[Extent] = []
     most, rows, held_shape = 1, 0, None
-    for extent in readers.extents():
+    for extent in extents:
         is_whole = (extent.start, extent.stop) == (0, readers.at(extent.index).num_rows)
         is_small = is_whole and extent.stop <= JOINED_ROWS
         if is_small and joins is None:
             joins = may_join(readers.plan)
         shape = find(readers.plan.fragments[extent.index]) if is_small and joins else None
         is_full = len(held) == most or rows + extent.stop > JOINED_ROWS
-        if held and (shape is None or shape != held_shape or is_full):
+        is_adjacent = bool(held) and held[-1].index + 1 == extent.index
+        if held and (shape is None or shape != held_shape or is_full or not is_adjacent):
             most = min(GROWTH * most, JOINED_FRAGMENTS)
             yield held
             held, rows = [], 0
@@ -257,13 +263,17 @@ class _SelectionCutter:
         self._held_filter: Filter | None = None
 
     def tasks(self) -> Iterator[Task]:
-        for index, fragment_id in self._touched():
-            if self._choices.is_open(fragment_id):
+        for is_open, touched in groupby(self._touched(), lambda each: self._choices.is_open(each[1])):
+            if is_open:
                 yield from self._flush()
-                yield from self._ranges(self._plan, index, [(0, self._readers.at(index).num_rows)])
-            else:
+                yield from _range_tasks(self._readers, (self._whole(index) for index, _ in touched), self._sizer)
+                continue
+            for index, fragment_id in touched:
                 yield from self._closed(index, fragment_id)
         yield from self._flush()
+
+    def _whole(self, index: int) -> Extent:
+        return Extent(index, 0, self._readers.at(index).num_rows, self._readers.before(index))
 
     def _touched(self) -> Iterator[tuple[int, int]]:
         """Yield positions and ids of the fragments that have rows to read, in order."""
