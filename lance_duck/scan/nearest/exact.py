@@ -6,7 +6,7 @@ also applies with a filter, unless only a few rows pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -16,10 +16,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.errors import LanceDuckError
+from lance_duck.file.column import Rows
 from lance_duck.rows import row_addresses
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.costs import (
     BLOCK_BYTES,
+    JOINED_FRAGMENTS,
+    JOINED_ROWS,
     SMALL_BATCH_BYTES,
     SMALL_BATCH_ROWS,
     SPARSE_SHARE,
@@ -29,9 +33,10 @@ from lance_duck.scan.nearest.blocks import Block, block_of
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.options import VectorColumn
 from lance_duck.scan.predicate.arrays import descend
-from lance_duck.scan.projection import Read, reads
+from lance_duck.scan.projection import ROW_ADDRESS, Read, reads
 from lance_duck.scan.read.fixed_rows import FixedRows, fixed_rows
 from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader, open_at_once
+from lance_duck.scan.read.joined_fragments import JoinedFragments, grouped, may_join_columns, shape_of
 from lance_duck.scan.read.ordered import map_ordered
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
@@ -44,9 +49,12 @@ Offsets = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """Rows of a fragment: the rows at `offsets`, or all rows from start to stop - 1. They may include deleted rows."""
+    """Rows of one or several fragments: the rows at `offsets`, or all rows from start to stop - 1.
 
-    reader: FragmentReader
+    They may include deleted rows.
+    """
+
+    reader: FragmentReader | JoinedFragments
     start: int
     stop: int
     offsets: Offsets | None = None
@@ -198,30 +206,53 @@ class Exact:
         elif offsets is not None and deletions is not None:
             offsets = offsets[~deletions.contains(offsets)]
         rows = slice(piece.start, piece.stop) if piece.whole or offsets is None else offsets
-        array = run(reader.read([read], rows))[read.name]
+        array = _values(reader, read, rows)
         block = block_of(descend(array, self.column.names[1:]), self.column)
         row_offsets = np.arange(piece.start, piece.stop) if offsets is None else offsets
         places = offsets - piece.start if piece.whole and offsets is not None else None
-        return block, places, row_addresses(reader.fragment.id, row_offsets)
+        if isinstance(reader, FragmentReader):
+            return block, places, row_addresses(reader.fragment.id, row_offsets)
+        return block, places, reader.hidden(ROW_ADDRESS, row_offsets, 0).to_numpy()
 
     def _pieces(self, fragments: Sequence[Fragment], rows: RowSet | None) -> Iterator[_Piece]:
-        for fragment in fragments:
-            if rows is not None and fragment.id not in rows.parts:
+        readers = [
+            FragmentReader(self.snapshot, each, self.columns)
+            for each in fragments
+            if rows is None or each.id in rows.parts
+        ]
+        for group in self._groups(readers):
+            if len(group) == 1:
+                yield from self._alone(group[0], rows)
                 continue
-            reader = FragmentReader(self.snapshot, fragment, self.columns)
-            if rows is None:
-                yield from (_Piece(reader, start, stop) for start, stop in self._ranges(fragment, reader.num_rows))
-                continue
-            offsets = rows.offsets(fragment.id)
-            if len(offsets) * SPARSE_SHARE < reader.num_rows:
-                yield from self._few(reader, offsets)
-                continue
-            for start, stop in self._ranges(fragment, reader.num_rows):
-                in_piece = offsets[np.searchsorted(offsets, start) : np.searchsorted(offsets, stop)]
-                if len(in_piece):
-                    # An object store merges requests for nearby rows. The whole range would only be more bytes.
-                    whole = not self.is_remote and len(in_piece) * SPARSE_SHARE >= stop - start
-                    yield _Piece(reader, start, stop, in_piece, whole)
+            joined = JoinedFragments(self.snapshot, group)
+            yield _Piece(joined, 0, joined.num_rows, None if rows is None else joined.offsets_of(rows))
+
+    def _groups(self, readers: Sequence[FragmentReader]) -> Iterator[Sequence[FragmentReader]]:
+        """Yield fragments in groups that are read together."""
+        if len(readers) == 1 or not may_join_columns([self._read()]):
+            return ([reader] for reader in readers)
+        find = shape_of(self.snapshot)
+
+        def shape(reader: FragmentReader) -> Hashable | None:
+            return find(reader.fragment) if reader.num_rows <= JOINED_ROWS else None
+
+        return grouped(readers, shape, lambda reader: reader.num_rows, first=JOINED_FRAGMENTS)
+
+    def _alone(self, reader: FragmentReader, rows: RowSet | None) -> Iterator[_Piece]:
+        fragment = reader.fragment
+        if rows is None:
+            yield from (_Piece(reader, start, stop) for start, stop in self._ranges(fragment, reader.num_rows))
+            return
+        offsets = rows.offsets(fragment.id)
+        if len(offsets) * SPARSE_SHARE < reader.num_rows:
+            yield from self._few(reader, offsets)
+            return
+        for start, stop in self._ranges(fragment, reader.num_rows):
+            in_piece = offsets[np.searchsorted(offsets, start) : np.searchsorted(offsets, stop)]
+            if len(in_piece):
+                # An object store merges requests for nearby rows. The whole range would only be more bytes.
+                whole = not self.is_remote and len(in_piece) * SPARSE_SHARE >= stop - start
+                yield _Piece(reader, start, stop, in_piece, whole)
 
     def _few(self, reader: FragmentReader, offsets: Offsets) -> Iterator[_Piece]:
         for first in range(0, len(offsets), SMALL_BATCH_ROWS):
@@ -257,3 +288,13 @@ class Exact:
         forms: dict[str, Any] = {self.column.names[0]: self.column.form} if len(self.column.names) == 1 else {}
         (read,) = reads(self.snapshot.schema, [self.column.names], forms)
         return read
+
+
+def _values(reader: FragmentReader | JoinedFragments, read: Read, rows: Rows) -> pa.Array:
+    try:
+        return run(reader.read([read], rows))[read.name]
+    except LanceDuckError:
+        if isinstance(reader, FragmentReader):
+            raise
+        # Reading the fragments one by one succeeds, or raises the error. Joined fragments are always read whole.
+        return pa.concat_arrays([_values(each, read, slice(0, each.num_rows)) for each in reader.readers])

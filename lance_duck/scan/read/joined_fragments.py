@@ -7,19 +7,22 @@ reads the fragments again to raise their errors. For measurements, see `docs/dec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_duck.cache import SizedCache
 from lance_duck.errors import CorruptError
 from lance_duck.file.column import ColumnReader, Rows, open_column
 from lance_duck.file.joined import JoinedFile, join_files
 from lance_duck.rows import DeletionVector
-from lance_duck.scan.costs import JOINED_FILE_BYTES, JOINED_FRAGMENTS
+from lance_duck.rows.row_set import RowSet
+from lance_duck.scan.costs import GROWTH, JOINED_FILE_BYTES, JOINED_FRAGMENTS, JOINED_ROWS
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate.arrays import keep
 from lance_duck.scan.projection import Read
@@ -31,6 +34,8 @@ from lance_duck.wire import paths
 from lance_duck.wire.fragment import DataFile, Fragment
 from lance_duck.wire.schema import Field
 
+_T = TypeVar("_T")
+
 
 class JoinedFragments:
     """Reads rows of several fragments as if they were one. Safe to use from several threads.
@@ -40,11 +45,12 @@ class JoinedFragments:
         readers: The fragments, in order. `shape_of` gives the same key for all of them.
 
     Attributes:
+        readers: The fragments.
         num_rows: Number of physical rows in all fragments.
     """
 
     def __init__(self, snapshot: Snapshot, readers: Sequence[FragmentReader]) -> None:
-        self._readers = readers
+        self.readers = readers
         rows = [reader.num_rows for reader in readers]
         self._bounds = [*accumulate(rows, initial=0)]
         self.num_rows = self._bounds[-1]
@@ -53,14 +59,14 @@ class JoinedFragments:
     @cached_property
     def deletions(self) -> DeletionVector | None:
         """Deleted rows, or None."""
-        vectors = [(reader.deletions, base) for reader, base in zip(self._readers, self._bounds, strict=False)]
+        vectors = [(reader.deletions, base) for reader, base in zip(self.readers, self._bounds, strict=False)]
         deleted = [vector.deleted + np.uint32(base) for vector, base in vectors if vector is not None]
         return DeletionVector(np.concatenate(deleted)) if deleted else None
 
     @property
     def live_rows(self) -> list[int]:
         """Number of live rows per fragment."""
-        return [reader.num_live_rows for reader in self._readers]
+        return [reader.num_live_rows for reader in self.readers]
 
     def read(self, columns: Sequence[Read], rows: Rows) -> Request[Columns]:
         """Read columns. The request returns their arrays by name."""
@@ -75,12 +81,17 @@ class JoinedFragments:
             arrays = [array.slice(rows.start, rows.stop - rows.start) for array in arrays]
         return {read.name: array for read, array in zip(columns, arrays, strict=True)}
 
+    def offsets_of(self, rows: RowSet) -> NDArray[np.int64]:
+        """Return the offsets of rows, counted from the first row of the first fragment."""
+        bases = zip(self.readers, self._bounds, strict=False)
+        return np.concatenate([rows.offsets(reader.fragment.id) + base for reader, base in bases])
+
     def hidden(self, name: str, rows: Rows, row_offset: int) -> pa.Array:
         """Read a hidden column: see `FragmentReader.hidden`."""
         offsets = np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows
         cuts = np.searchsorted(offsets, self._bounds).tolist()
         pieces = []
-        for place, reader in enumerate(self._readers):
+        for place, reader in enumerate(self.readers):
             in_fragment = offsets[cuts[place] : cuts[place + 1]] - self._bounds[place]
             pieces.append(reader.hidden(name, in_fragment, row_offset))
             row_offset += reader.num_live_rows
@@ -88,15 +99,19 @@ class JoinedFragments:
 
 
 def may_join(plan: ScanPlan) -> bool:
-    """Return whether fragments of a plan may be read together.
+    """Return whether fragments of a plan may be read together: see `may_join_columns`."""
+    return not plan.include_deleted and may_join_columns((*plan.first_reads, *plan.later_reads))
+
+
+def may_join_columns(reads: Sequence[Read]) -> bool:
+    """Return whether columns of several fragments may be read together.
 
     This is not possible if a column contains blobs, which are stored in separate files, or dictionaries, which may
     differ between fragments. It is also not possible while reads are counted, because each read must be counted
     separately.
     """
-    reads = (*plan.first_reads, *plan.later_reads)
     fields = [field for read in reads for field in read.field.walk()]
-    if plan.include_deleted or is_watched() or any(field.blob_version for field in fields):
+    if is_watched() or any(field.blob_version for field in fields):
         return False
     return not any(_has_dictionary(read.arrow_type) for read in reads)
 
@@ -123,6 +138,36 @@ def shape_of(snapshot: Snapshot) -> Callable[[Fragment], Hashable | None]:
         return tuple(parts) or None
 
     return shape
+
+
+def grouped(
+    items: Iterable[_T], shape: Callable[[_T], Hashable | None], rows: Callable[[_T], int], first: int
+) -> Iterator[list[_T]]:
+    """Yield fragments in groups that may be joined. Later groups are larger.
+
+    Args:
+        items: The fragments, in any form.
+        shape: Returns the join key of a fragment, or None if it must be read alone.
+        rows: Returns the number of rows of a fragment.
+        first: Maximum number of fragments in the first group.
+    """
+    held: list[_T] = []
+    most, total, held_shape = first, 0, None
+    for item in items:
+        found = shape(item)
+        is_full = len(held) == most or total + rows(item) > JOINED_ROWS
+        if held and (found is None or found != held_shape or is_full):
+            most = min(GROWTH * most, JOINED_FRAGMENTS)
+            yield held
+            held, total = [], 0
+        held.append(item)
+        total += rows(item)
+        held_shape = found
+        if found is None:
+            yield held
+            held, total = [], 0
+    if held:
+        yield held
 
 
 def _has_dictionary(type_: pa.DataType) -> bool:

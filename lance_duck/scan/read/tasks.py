@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import accumulate, groupby, pairwise
+from functools import cache, cached_property
+from itertools import accumulate, count, groupby, pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -17,8 +17,6 @@ from lance_duck.arrow.limits import in_halves
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.costs import (
     FRAGMENTS_AT_ONCE,
-    GROWTH,
-    JOINED_FRAGMENTS,
     JOINED_ROWS,
     MORSEL_ROWS,
     RUN_ROWS,
@@ -28,7 +26,7 @@ from lance_duck.scan.filters import Filter
 from lance_duck.scan.plan import Extent, Morsel, ScanPlan, Sizer, morsels_of
 from lance_duck.scan.projection import ROW_OFFSET
 from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
-from lance_duck.scan.read.joined_fragments import JoinedFragments, may_join, shape_of
+from lance_duck.scan.read.joined_fragments import JoinedFragments, grouped, may_join, shape_of
 from lance_duck.scan.read.morsel import count_morsel, read_morsel
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
@@ -220,34 +218,22 @@ def _range_tasks(readers: Readers, extents: Iterator[Extent], sizer: Sizer) -> I
 
 
 def _together(readers: Readers, extents: Iterator[Extent]) -> Iterator[Sequence[Extent]]:
-    """Yield extents in groups. Adjacent small fragments are grouped, and later groups are larger."""
+    """Yield extents in groups: see `grouped`."""
     if len(readers.plan.fragments) == 1:
         yield from ([extent] for extent in extents)
         return
-    find = shape_of(readers.snapshot)
-    joins: bool | None = None  # decided at the first small fragment, because many tables do not have one
-    held: list[Extent] = []
-    most, rows, held_shape = 1, 0, None
-    for extent in extents:
+    find, numbers = shape_of(readers.snapshot), count()
+    joins = cache(lambda: may_join(readers.plan))  # decided at the first small fragment: many tables do not have one
+
+    def shape(extent: Extent) -> Hashable | None:
+        gaps = extent.index - next(numbers)  # equal for adjacent fragments
         is_whole = (extent.start, extent.stop) == (0, readers.at(extent.index).num_rows)
-        is_small = is_whole and extent.stop <= JOINED_ROWS
-        if is_small and joins is None:
-            joins = may_join(readers.plan)
-        shape = find(readers.plan.fragments[extent.index]) if is_small and joins else None
-        is_full = len(held) == most or rows + extent.stop > JOINED_ROWS
-        is_adjacent = bool(held) and held[-1].index + 1 == extent.index
-        if held and (shape is None or shape != held_shape or is_full or not is_adjacent):
-            most = min(GROWTH * most, JOINED_FRAGMENTS)
-            yield held
-            held, rows = [], 0
-        held.append(extent)
-        rows += extent.stop
-        held_shape = shape
-        if shape is None:
-            yield held
-            held, rows = [], 0
-    if held:
-        yield held
+        if not is_whole or extent.stop > JOINED_ROWS or not joins():
+            return None
+        found = find(readers.plan.fragments[extent.index])
+        return None if found is None else (found, gaps)
+
+    yield from grouped(extents, shape, lambda extent: extent.stop, first=1)
 
 
 class _SelectionCutter:

@@ -70,6 +70,27 @@ def test_a_scan_joins_more_and_more_fragments(path: str, read_together: list[int
     assert read_together == [1, 4, 5]
 
 
+def test_fragments_without_an_index_are_joined(path: str, read_together: list[int]) -> None:
+    table = ld.dataset(path)
+    table.create_scalar_index("id", "BTREE")
+    for start in range(40, 60, 4):
+        ld.write_dataset(rows(start), path, mode="append", storage_options=HASTY)
+    read_together.clear()
+    found = ld.dataset(path).to_table(filter="id >= 50", use_threads=False)
+    assert found.equals(pa.concat_tables([rows(start) for start in range(40, 60, 4)]).slice(10))
+    assert set(read_together) == {1, 4}
+
+
+def test_vectors_of_small_fragments_are_compared_together(tmp_path: Path, read_together: list[int]) -> None:
+    for start in range(0, 12, 4):
+        numbers = pa.array(range(start, start + 4), pa.float32())
+        table = pa.table({"v": pa.FixedSizeListArray.from_arrays(numbers, 1)})
+        ds = ld.write_dataset(table, tmp_path / "v.lance", mode="append", storage_options=HASTY)
+    found = ds.search([5.2], k=3, columns=["v"])
+    assert found["v"].to_pylist() == [[5.0], [6.0], [4.0]]
+    assert read_together[0] == 3
+
+
 def test_joined_files_stay_open_for_the_next_versions(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[int] = []
 
