@@ -10,6 +10,7 @@
         ├── LimitError          a limit of size
         │   ├── BodyTooLargeError  its body is too large
         │   └── TimeLimitError  a limit of time
+        │       └── SlowBodyError  its body arrives too slowly
         └── AbandonedError      the client went away
 
 `problems` gives each one a status.
@@ -112,10 +113,21 @@ class TimeLimitError(LimitError):
     """A request takes longer than it may.
 
     Cause:
-        The request or its body exceeds a time limit of the server or of the client. The message names the limit.
+        The request exceeds a time limit of the server or of the client. The message names the limit.
 
     Remedy:
         Read fewer rows, create an index, or raise `--timeout`.
+    """
+
+
+class SlowBodyError(TimeLimitError):
+    """A client stops to send the body of its request.
+
+    Cause:
+        The next bytes of an upload or a JSON body do not arrive in time. Nothing is changed.
+
+    Remedy:
+        Send the rows without long pauses, or raise `--timeout`.
     """
 
 

@@ -161,7 +161,7 @@ class ServeApp:
             body.next_piece if route.takes_upload else None,
         )
         is_streamed = scope["http_version"] != "1.0"
-        await self._run(_Exchange(self.gate, caller, route, request, is_streamed=is_streamed), body, sender)
+        await self._run(_Exchange(self.gate, caller, route, request, body, is_streamed=is_streamed), body, sender)
 
     async def _run(self, exchange: _Exchange, body: Body, sender: _Sender) -> None:
         """Send what an exchange produces. If the client goes away, the exchange is stopped."""
@@ -192,12 +192,13 @@ class _Exchange:
     """One request on its way through the gate and its handler."""
 
     def __init__(
-        self, gate: Gate, caller: Caller, route: HttpRoute, request: HttpRequest, *, is_streamed: bool
+        self, gate: Gate, caller: Caller, route: HttpRoute, request: HttpRequest, body: Body, *, is_streamed: bool
     ) -> None:
         self._gate = gate
         self._caller = caller
         self._route = route
         self._request = request
+        self._body = body
         self._is_streamed = is_streamed
         self._call: ServerCall | None = None
         self._is_stopped = False
@@ -247,6 +248,7 @@ class _Exchange:
         upload = self._request.upload
         if upload is None:
             return self._request
+        call.when_stopped(self._body.give_up)
 
         def next_piece() -> bytes:
             call.check()
