@@ -201,6 +201,18 @@ def test_the_deadline_of_an_upload_ends_its_wait_for_bytes(tmp_path: Path) -> No
         wait_until_free(server)
 
 
+def test_a_stop_ends_the_wait_of_an_upload_for_bytes(tmp_path: Path) -> None:
+    stages = Stages()
+    with serving(tmp_path, stages.upload, is_upload=True) as server:
+        connection = open_socket(server, HEAD + b"Content-Length: 9\r\n\r\nabc")
+        assert stages.began.wait(30)
+        server.gate.stop(0)
+        with connection:
+            answer = connection.recv(10_000).lower()
+        assert answer.startswith(b"http/1.1 503 ")
+        assert b"retry-after: 1\r\n" in answer
+
+
 def test_an_upload_larger_than_the_buffer_arrives_whole(tmp_path: Path) -> None:
     with serving(tmp_path, Stages().upload, is_upload=True) as server:
         assert post(server, b"x" * (5 * MIB + 7)) == (200, 5 * MIB + 7)

@@ -14,7 +14,7 @@ from lance_duck.duck.connection import connect
 from lance_duck.serve.gate import process_memory
 from lance_duck.serve.gate.admission import Admission
 from lance_duck.serve.gate.call import ServerCall
-from lance_duck.serve.gate.refusals import BusyError, ForbiddenError, UnauthorizedError, refusal_of
+from lance_duck.serve.gate.refusals import ForbiddenError, StoppingError, UnauthorizedError, refusal_of
 from lance_duck.serve.gate.remembered import RememberedAnswers
 from lance_duck.serve.gate.served_names import ServedNamespace
 from lance_duck.serve.gate.settings import ServeSettings
@@ -46,6 +46,7 @@ class Gate:
         self.uploads = Admission(settings.max_statements, settings.max_waiting, settings.max_wait)
         self.repeats = RememberedAnswers()
         self._calls: set[ServerCall] = set()
+        self._is_stopped = False
 
     def caller(self, token: str | None) -> Caller:
         """Return the caller with a token.
@@ -101,6 +102,8 @@ class Gate:
             process_memory.wait_for_room()
             call = ServerCall(caller, settings, self.namespace, self.connection, limit)
             self._calls.add(call)
+            if self._is_stopped:
+                call.cancel(_stopping())
             stack.callback(self._calls.discard, call)
             stack.callback(call.close)
             try:
@@ -128,12 +131,17 @@ class Gate:
             each.close()
         end = time.monotonic() + timeout
         if not all(each.drained(max(0.0, end - time.monotonic())) for each in slots):
+            self._is_stopped = True  # also for requests that have a slot, and no call yet
             for call in [*self._calls]:
-                call.cancel(BusyError("the server stops"))
+                call.cancel(_stopping())
 
     def close(self) -> None:
         """Close the connection to DuckDB. No request runs any more."""
         self.connection.close()
+
+
+def _stopping() -> StoppingError:
+    return StoppingError("the server stops", remedy="try again later")
 
 
 def half_of_memory() -> str:

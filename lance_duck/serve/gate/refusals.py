@@ -69,7 +69,7 @@ class BusyError(RequestError):
     """A server runs as many requests as it may.
 
     Cause:
-        More clients send requests than the server has slots, or the server stops.
+        More clients send requests than the server has slots.
 
     Remedy:
         Repeat the request later, or raise `--max-statements`.
@@ -77,10 +77,10 @@ class BusyError(RequestError):
 
 
 class StoppingError(BusyError):
-    """A server stops, and takes no new requests.
+    """A server stops. It takes no new requests, and interrupts those that run after a while.
 
     Cause:
-        The server was asked to stop. Requests that run already go on for a while.
+        The server was asked to stop.
 
     Remedy:
         Repeat the request when a server has started again.
