@@ -14,6 +14,7 @@ from lance_duck.duck.connection import connect
 from lance_duck.serve.gate import process_memory
 from lance_duck.serve.gate.admission import Admission
 from lance_duck.serve.gate.call import ServerCall
+from lance_duck.serve.gate.log_fields import caller_in_logs
 from lance_duck.serve.gate.refusals import ForbiddenError, StoppingError, UnauthorizedError, refusal_of
 from lance_duck.serve.gate.remembered import RememberedAnswers
 from lance_duck.serve.gate.served_names import ServedNamespace
@@ -98,6 +99,7 @@ class Gate:
         longest = settings.upload_timeout if is_upload else settings.timeout
         limit = longest if timeout is None else min(timeout, longest)
         with ExitStack() as stack:
+            stack.enter_context(caller_in_logs(caller.name))
             stack.enter_context((self.uploads if is_upload else self.admission).slot(is_gone))
             process_memory.wait_for_room()
             call = ServerCall(caller, settings, self.namespace, self.connection, limit)

@@ -23,6 +23,7 @@ from uuid import uuid4
 
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.gate import Gate
+from lance_duck.serve.gate.log_fields import USER_NAME
 from lance_duck.serve.gate.refusals import LimitError, RequestError
 from lance_duck.serve.gate.tokens import NOBODY, Caller
 from lance_duck.serve.http.answers import JSON, HttpAnswer, StreamedAnswer
@@ -108,14 +109,15 @@ class ServeApp:
             failed = error
             problem = HttpProblem.of(error, request_id)
             level = logging.DEBUG if problem.status < 500 or isinstance(error, RequestError) else logging.ERROR
-            _LOG.log(level, "request %s failed", request_id, exc_info=error)
+            _LOG.log(level, "request %s failed", request_id, exc_info=error, extra={USER_NAME: sender.caller})
             if not sender.status:
                 query = scope["query_string"].decode("latin-1")
                 shown = replace(problem, text=self._public(problem))
                 answer = self._problem_answer(shown, headers, f"{path}?{query}" if query else path)
                 await sender.whole(replace(answer, headers={**answer.headers, **problem.headers}))
         elapsed = time.monotonic() - began
-        _LOG.info("%s %s %s %.3f s %s %s", scope["method"], path, sender.status, elapsed, request_id, sender.caller)
+        fields = (scope["method"], path, sender.status, elapsed, request_id, sender.caller)
+        _LOG.info("%s %s %s %.3f s %s %s", *fields, extra={USER_NAME: sender.caller})
         HTTP_REQUEST_SECONDS.observe(elapsed, method, sender.route, str(sender.status))
         if observed is not None:
             observed.end(sender.route, sender.status, failed)
