@@ -17,6 +17,7 @@ from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.log_fields import caller_in_logs
 from lance_duck.serve.gate.refusals import ForbiddenError, StoppingError, UnauthorizedError, refusal_of
 from lance_duck.serve.gate.remembered import RememberedAnswers
+from lance_duck.serve.gate.scratch import ScratchFolder
 from lance_duck.serve.gate.served_names import ServedNamespace
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.gate.tokens import Caller, Role, caller_of
@@ -37,7 +38,11 @@ class Gate:
         self.settings = settings
         options = dict(settings.storage_options or {}) or None
         self.namespace = ServedNamespace(settings.place, storage_options=options)
-        config: dict[str, str] = {"allocator_background_threads": "true"}  # returns unused memory to the system
+        self._scratch = ScratchFolder()
+        config = {
+            "allocator_background_threads": "true",  # returns unused memory to the system
+            "temp_directory": self._scratch.path,
+        }
         if settings.memory is not None:
             config["memory_limit"] = settings.memory
         self.connection = connect(
@@ -140,6 +145,7 @@ class Gate:
     def close(self) -> None:
         """Close the connection to DuckDB. No request runs any more."""
         self.connection.close()
+        self._scratch.close()
 
 
 def _stopping() -> StoppingError:

@@ -32,7 +32,7 @@ _DICTIONARY, _BATCH = 2, 3
 
 _U8, _U16, _I32, _U32, _I64 = Struct("<B"), Struct("<H"), Struct("<i"), Struct("<I"), Struct("<q")
 _NOT_ARROW: Final = (pa.ArrowException, OSError, OverflowError)
-"""Errors of pyarrow for bytes that are not an Arrow IPC stream. ArrowMemoryError is one of them, and is raised before."""
+"""Errors of pyarrow for bytes that are not an Arrow IPC stream, and for missing memory."""
 
 
 def read_upload(pieces: Callable[[], bytes], where: str) -> pa.RecordBatchReader:
