@@ -8,6 +8,7 @@ import secrets
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from lance_duck import lazy, otel
@@ -110,12 +111,11 @@ def mcp(
     _write_logs("text", log_level)
     options = cache_options(cache, cache_size)
     settings = ServeSettings(place, sql=sql, timeout=timeout, memory=_memory(memory), storage_options=options)
-    opened = gate.Gate(settings)
-    _limit_memory(settings)
-    # Ctrl-C ends the process at once: Python cannot stop the thread that waits for a line of stdin. Tools only read.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    server.McpApp(opened).run_stdio()
-    opened.close()
+    with closing(gate.Gate(settings)) as opened:
+        _limit_memory(settings)
+        # Ctrl-C ends the process at once: Python cannot stop the thread that waits for a line of stdin. Tools only read.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        server.McpApp(opened).run_stdio()
 
 
 def _sizes(**texts: str) -> dict[str, int]:

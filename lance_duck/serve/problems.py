@@ -7,6 +7,7 @@
 | conflict | 409 | 14; clients repeat the request |
 | too large | 413 | 13 |
 | too slow | 422 | 13; clients repeat 408 and 5xx, and would run the statement again |
+| the body does not arrive | 408 | 13; the connection is closed, and nothing is changed |
 | busy | 429 | 21; clients repeat the request |
 | the server stops | 503 | 17; clients repeat the request |
 | not allowed | 403 | 15 |
@@ -29,12 +30,14 @@ from lance_duck import errors
 from lance_duck.redact import shown
 from lance_duck.serve.gate import refusals
 
+_SLOW_BODY: Final = 408
 _BY_ERROR: Final[tuple[tuple[type[BaseException], int, int], ...]] = (
     (refusals.UnauthorizedError, 401, 16),
     (refusals.ForbiddenError, 403, 15),
     (refusals.MisdirectedError, 421, 13),
     (refusals.StoppingError, 503, 17),
     (refusals.BusyError, 429, 21),
+    (refusals.SlowBodyError, _SLOW_BODY, 13),
     (refusals.TimeLimitError, 422, 13),
     (refusals.LimitError, 413, 13),
     (refusals.AbandonedError, 400, 13),
@@ -109,8 +112,10 @@ class HttpProblem:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of the answer: after how many seconds the request may be repeated."""
-        return {"retry-after": "1"} if self.status in _RETRIED else {}
+        """Headers of the answer: the seconds until the request may be repeated, or the end of the connection."""
+        if self.status in _RETRIED:
+            return {"retry-after": "1"}
+        return {"connection": "close"} if self.status == _SLOW_BODY else {}
 
     @classmethod
     def of(cls, error: BaseException, request_id: str) -> HttpProblem:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from lance_duck import lazy
 from lance_duck.errors import InvalidInputError, NotFoundError, StoreError, UnsupportedError, install_extra
 from lance_duck.serve.gate.gate import Gate
+from lance_duck.serve.gate.log_fields import USER_NAME, caller_of_record
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.http.answers import HttpAnswer, json_answer
 from lance_duck.serve.http.app import Probe, ProblemAnswer, ServeApp, json_problem
@@ -229,13 +230,15 @@ class JsonLines(logging.Formatter):
     """Formats log records as JSON, one object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a record as JSON with the keys time, level, logger, message and error."""
+        """Return a record as JSON with the keys time, level, logger, message, user.name and error."""
         fields = {
             "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
         }
+        if (caller := caller_of_record(record)) is not None:
+            fields[USER_NAME] = caller
         if record.exc_info:
             fields["error"] = self.formatException(record.exc_info)
         return json.dumps(fields, ensure_ascii=False)

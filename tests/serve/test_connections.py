@@ -137,18 +137,29 @@ def test_a_client_that_hangs_up_stops_its_request(tmp_path: Path, stage: str, bo
         assert str(stages.error).startswith("the client closed the connection")
 
 
-def test_a_client_that_hangs_up_leaves_the_queue(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("stage", "body"),
+    [
+        ("run", b"Content-Length: 0\r\n\r\n"),
+        ("upload", b"Content-Length: 9\r\n\r\nabc"),
+        ("upload", b"Content-Length: 99999999\r\n\r\n" + b"x" * 200_000),
+    ],
+    ids=["no body", "upload", "large upload"],
+)
+def test_a_client_that_hangs_up_leaves_the_queue(tmp_path: Path, stage: str, body: bytes) -> None:
     stages = Stages()
-    with serving(tmp_path, stages.run, max_statements=1, max_wait=60.0) as server:
-        running = open_socket(server, HEAD + b"Content-Length: 0\r\n\r\n")
+    is_upload = stage == "upload"
+    with serving(tmp_path, getattr(stages, stage), is_upload=is_upload, max_statements=1, max_wait=60.0) as server:
+        slots = server.gate.uploads if is_upload else server.gate.admission
+        running = open_socket(server, HEAD + body)
         assert stages.began.wait(30)
-        waiting = open_socket(server, HEAD + b"Content-Length: 0\r\n\r\n")
-        while not server.gate.admission.waiting:
+        waiting = open_socket(server, HEAD + body)
+        while not slots.waiting:
             pass
         waiting.close()
-        while server.gate.admission.waiting:
+        while slots.waiting:
             pass
-        assert server.gate.admission.running == 1
+        assert slots.running == 1
         assert not stages.ended.is_set()
         running.close()
         wait_until_free(server)
@@ -163,14 +174,48 @@ def test_a_client_that_does_not_read_is_disconnected(tmp_path: Path) -> None:
         connection.close()
 
 
-def test_an_upload_that_stops_is_given_up(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sent", [b"", b"3\r\nabc\r\n"], ids=["no byte", "some bytes"])
+def test_an_upload_that_stops_gives_its_slot_back(tmp_path: Path, sent: bytes) -> None:
     stages = Stages()
     with serving(tmp_path, stages.upload, is_upload=True, timeout=0.2) as server:
-        connection = open_socket(server, HEAD + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
-        assert stages.ended.wait(30)
-        assert "the body arrives too slowly" in str(stages.error)
-        assert b" 422 " in connection.recv(1000)
-        connection.close()
+        connection = open_socket(server, HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + sent)
+        with connection, connection.makefile("rb") as answer:
+            whole = answer.read()  # the server closes the connection
+        assert whole.startswith(b"HTTP/1.1 408 ")
+        assert b"the body arrives too slowly: expected its next bytes within 0.2 seconds" in whole
+        wait_until_free(server)
+
+
+def test_a_body_that_stops_before_the_gate_is_given_up(tmp_path: Path) -> None:
+    with serving(tmp_path, echo, timeout=0.2) as server:
+        connection = open_socket(server, HEAD + b"Content-Length: 9\r\n\r\n{")
+        with connection, connection.makefile("rb") as answer:
+            assert answer.read().startswith(b"HTTP/1.1 408 ")
+
+
+def test_the_deadline_of_an_upload_ends_its_wait_for_bytes(tmp_path: Path) -> None:
+    with serving(tmp_path, Stages().upload, is_upload=True, timeout=600.0) as server:
+        head = HEAD + b"x-request-timeout-ms: 200\r\n"
+        with open_socket(server, head + b"Content-Length: 9\r\n\r\nabc") as connection:
+            assert connection.recv(1000).startswith(b"HTTP/1.1 422 ")
+        wait_until_free(server)
+
+
+def test_a_stop_ends_the_wait_of_an_upload_for_bytes(tmp_path: Path) -> None:
+    stages = Stages()
+    with serving(tmp_path, stages.upload, is_upload=True) as server:
+        connection = open_socket(server, HEAD + b"Content-Length: 9\r\n\r\nabc")
+        assert stages.began.wait(30)
+        server.gate.stop(0)
+        with connection:
+            answer = connection.recv(10_000).lower()
+        assert answer.startswith(b"http/1.1 503 ")
+        assert b"retry-after: 1\r\n" in answer
+
+
+def test_an_upload_larger_than_the_buffer_arrives_whole(tmp_path: Path) -> None:
+    with serving(tmp_path, Stages().upload, is_upload=True) as server:
+        assert post(server, b"x" * (5 * MIB + 7)) == (200, 5 * MIB + 7)
 
 
 def test_an_upload_is_read_while_it_arrives(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from lance_duck import interrupts
 from lance_duck.serve.gate.admission import Admission
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.gate import Gate
-from lance_duck.serve.gate.refusals import AbandonedError, BusyError
+from lance_duck.serve.gate.refusals import AbandonedError, StoppingError
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.gate.tokens import Caller, Role
 
@@ -119,7 +119,7 @@ def test_a_stop_ends_an_index_build(gate: Gate) -> None:
                 begun.set()
                 while True:
                     build(call, "INVERTED")
-        except BusyError as error:
+        except StoppingError as error:
             errors.append(error)
 
     builder = threading.Thread(target=run)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.error import HTTPError
@@ -399,6 +400,22 @@ def test_a_tool_is_interrupted_when_its_client_goes_away(tools: Server) -> None:
         while not tools.gate.admission.running:
             threading.Event().wait(0.01)
     assert tools.gate.admission.drained(30)
+
+
+def test_a_stop_interrupts_a_tool_with_503_and_refuses_further_ones(start: Callable[..., Server], folder: Path) -> None:
+    server = start(folder, mcp=True)
+
+    def ask(sql: str) -> tuple[int, Any]:
+        request = {"jsonrpc": "2.0", "id": 2, "method": "tools/call"}
+        return post(server.url, {**request, "params": {"name": "query", "arguments": {"sql": sql}}})
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(ask, ENDLESS)
+        while not server.gate.admission.running:
+            os.sched_yield()
+        server.gate.stop(0)
+        for status, answer in (running.result(), ask("SELECT 1")):
+            assert (status, answer["error"]) == (503, "the server stops; try again later")
 
 
 def test_a_busy_server_says_so(start: Callable[..., Server], folder: Path) -> None:

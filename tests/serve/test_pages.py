@@ -1,15 +1,18 @@
 """Pages for people: what they show, and hostile names and cells."""
 
 import io
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, Request, build_opener, urlopen
 
 import numpy as np
 import pyarrow as pa
@@ -401,6 +404,26 @@ def test_the_login_never_leads_to_another_server(start: Callable[..., Server], p
     server = start(place, tokens=(AccessToken.of("me", Role.READ, "secret"),))
     form = urlencode({"token": "secret", "next": target}).encode()
     assert fetch(server, "/login", form)[1]["location"] == "/"
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/json", "text/csv"])
+def test_a_stop_interrupts_a_statement_with_503(start: Callable[..., Server], place: Path, accept: str) -> None:
+    server = start(place)
+    query = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE hash(a.range, b.range) = 0"
+
+    def stop() -> None:
+        while not server.gate.admission.running:
+            os.sched_yield()
+        server.gate.stop(0)
+
+    with ThreadPoolExecutor(1) as pool:
+        stopping = pool.submit(stop)
+        request = Request(f"{server.url}/sql", urlencode({"query": query}).encode(), {"Accept": accept})
+        with pytest.raises(HTTPError) as problem:
+            urlopen(request)
+        stopping.result()
+    assert (problem.value.code, problem.value.headers["Retry-After"]) == (503, "1")
+    assert "the server stops; try again later" in unescape(problem.value.read().decode())
 
 
 def test_errors_are_pages_for_browsers_and_json_for_others(server: Server) -> None:

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.client import HTTPConnection
+from itertools import count
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -60,12 +61,17 @@ class Place:
 
     def send(self, path: str, body: bytes | Iterator[bytes]) -> int:
         """Send an upload, and return the status of the answer."""
+        return self.answer(path, body)[0]
+
+    def answer(self, path: str, body: bytes | Iterator[bytes]) -> tuple[int, str]:
+        """Send an upload, and return the status and the text of the answer."""
         connection = HTTPConnection(self.address, timeout=60)
         try:
             connection.request("POST", f"/v1/table/{path}", body, {"Content-Type": ARROW})
             answer = connection.getresponse()
-            json.loads(answer.read())
-            return answer.status
+            text = answer.read().decode()
+            json.loads(text)
+            return answer.status, text
         finally:
             connection.close()
 
@@ -155,6 +161,24 @@ def test_an_enormous_length_anywhere_needs_no_memory(at: int) -> None:
     with suppress(ld.LanceDuckError):
         assert arrow_upload.read_upload(lambda: next(pieces, b""), "upload").read_all().nbytes < 1 << 20
     assert pa.total_allocated_bytes() - before < 1 << 20
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("problem", [MemoryError, pa.ArrowMemoryError])
+@pytest.mark.parametrize("after", [0, 1])
+def test_an_upload_without_memory_is_too_large(
+    place: Place, monkeypatch: pytest.MonkeyPatch, verb: str, problem: type[Exception], after: int
+) -> None:
+    checked = count()
+
+    def check(self: object, batch: object, body: bytes) -> None:
+        if next(checked) >= after:
+            raise problem("no memory")
+
+    monkeypatch.setattr(arrow_upload._MessageFile, "_check_size", check)
+    status, text = place.answer(verb, PLAIN)
+    assert (status, "the request needs too much memory" in text) == (413, True)
+    assert place.files() == place.before
 
 
 @pytest.mark.parametrize("compression", ["lz4", "zstd"])

@@ -54,7 +54,7 @@ class Admission:
             if not self._is_closed and self.running >= self._slots:
                 self._wait(is_gone)
             if self._is_closed:
-                raise StoppingError("the server stops")
+                raise StoppingError("the server stops", remedy="try again later")
             self.running += 1
 
     def _wait(self, is_gone: Callable[[], bool]) -> None:

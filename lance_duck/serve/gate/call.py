@@ -55,6 +55,7 @@ class ServerCall:
         self._cursors: list[Connection] = []
         self._lock = threading.Lock()
         self._stopped: Exception | None = None
+        self._on_stop: list[Callable[[Exception], None]] = []
         self.interrupt = Interrupt(self._reason)
         self._timer = _timer(limit, self._expire)
 
@@ -122,8 +123,16 @@ class ServerCall:
         with self._lock:
             if self._stopped is None:
                 self._stopped = error or AbandonedError("the client closed the connection")
+            listeners, reason = [*self._on_stop], self._stopped
         self.interrupt.request()
         self._interrupt()
+        for tell in listeners:
+            tell(reason)
+
+    def when_stopped(self, tell: Callable[[Exception], None]) -> None:
+        """Call a function with the reason when the call is stopped from now on. It is called in another thread."""
+        with self._lock:
+            self._on_stop.append(tell)
 
     def close(self) -> None:
         """Release the call's cursors and its timer."""

@@ -14,8 +14,10 @@ from lance_duck.duck.connection import connect
 from lance_duck.serve.gate import process_memory
 from lance_duck.serve.gate.admission import Admission
 from lance_duck.serve.gate.call import ServerCall
-from lance_duck.serve.gate.refusals import BusyError, ForbiddenError, UnauthorizedError, refusal_of
+from lance_duck.serve.gate.log_fields import caller_in_logs
+from lance_duck.serve.gate.refusals import ForbiddenError, StoppingError, UnauthorizedError, refusal_of
 from lance_duck.serve.gate.remembered import RememberedAnswers
+from lance_duck.serve.gate.scratch import ScratchFolder
 from lance_duck.serve.gate.served_names import ServedNamespace
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.gate.tokens import Caller, Role, caller_of
@@ -36,7 +38,11 @@ class Gate:
         self.settings = settings
         options = dict(settings.storage_options or {}) or None
         self.namespace = ServedNamespace(settings.place, storage_options=options)
-        config: dict[str, str] = {"allocator_background_threads": "true"}  # returns unused memory to the system
+        self._scratch = ScratchFolder()
+        config = {
+            "allocator_background_threads": "true",  # returns unused memory to the system
+            "temp_directory": self._scratch.path,
+        }
         if settings.memory is not None:
             config["memory_limit"] = settings.memory
         self.connection = connect(
@@ -46,6 +52,7 @@ class Gate:
         self.uploads = Admission(settings.max_statements, settings.max_waiting, settings.max_wait)
         self.repeats = RememberedAnswers()
         self._calls: set[ServerCall] = set()
+        self._is_stopped = False
 
     def caller(self, token: str | None) -> Caller:
         """Return the caller with a token.
@@ -97,10 +104,13 @@ class Gate:
         longest = settings.upload_timeout if is_upload else settings.timeout
         limit = longest if timeout is None else min(timeout, longest)
         with ExitStack() as stack:
+            stack.enter_context(caller_in_logs(caller.name))
             stack.enter_context((self.uploads if is_upload else self.admission).slot(is_gone))
             process_memory.wait_for_room()
             call = ServerCall(caller, settings, self.namespace, self.connection, limit)
             self._calls.add(call)
+            if self._is_stopped:
+                call.cancel(_stopping())
             stack.callback(self._calls.discard, call)
             stack.callback(call.close)
             try:
@@ -129,12 +139,18 @@ class Gate:
             each.close()
         end = time.monotonic() + timeout
         if not all(each.drained(max(0.0, end - time.monotonic())) for each in slots):
+            self._is_stopped = True  # also for requests that have a slot, and no call yet
             for call in [*self._calls]:
-                call.cancel(BusyError("the server stops"))
+                call.cancel(_stopping())
 
     def close(self) -> None:
         """Close the connection to DuckDB. No request runs any more."""
         self.connection.close()
+        self._scratch.close()
+
+
+def _stopping() -> StoppingError:
+    return StoppingError("the server stops", remedy="try again later")
 
 
 def half_of_memory() -> str:

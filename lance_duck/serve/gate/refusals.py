@@ -10,6 +10,7 @@
         ├── LimitError          a limit of size
         │   ├── BodyTooLargeError  its body is too large
         │   └── TimeLimitError  a limit of time
+        │       └── SlowBodyError  its body arrives too slowly
         └── AbandonedError      the client went away
 
 `problems` gives each one a status.
@@ -68,7 +69,7 @@ class BusyError(RequestError):
     """A server runs as many requests as it may.
 
     Cause:
-        More clients send requests than the server has slots, or the server stops.
+        More clients send requests than the server has slots.
 
     Remedy:
         Repeat the request later, or raise `--max-statements`.
@@ -76,10 +77,10 @@ class BusyError(RequestError):
 
 
 class StoppingError(BusyError):
-    """A server stops, and takes no new requests.
+    """A server stops. It takes no new requests, and interrupts those that run after a while.
 
     Cause:
-        The server was asked to stop. Requests that run already go on for a while.
+        The server was asked to stop.
 
     Remedy:
         Repeat the request when a server has started again.
@@ -112,10 +113,21 @@ class TimeLimitError(LimitError):
     """A request takes longer than it may.
 
     Cause:
-        The request or its body exceeds a time limit of the server or of the client. The message names the limit.
+        The request exceeds a time limit of the server or of the client. The message names the limit.
 
     Remedy:
         Read fewer rows, create an index, or raise `--timeout`.
+    """
+
+
+class SlowBodyError(TimeLimitError):
+    """A client stops to send the body of its request.
+
+    Cause:
+        The next bytes of an upload or a JSON body do not arrive in time. Nothing is changed.
+
+    Remedy:
+        Send the rows without long pauses, or raise `--timeout`.
     """
 
 

@@ -23,6 +23,7 @@ from uuid import uuid4
 
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.gate import Gate
+from lance_duck.serve.gate.log_fields import USER_NAME
 from lance_duck.serve.gate.refusals import LimitError, RequestError
 from lance_duck.serve.gate.tokens import NOBODY, Caller
 from lance_duck.serve.http.answers import JSON, HttpAnswer, StreamedAnswer
@@ -108,14 +109,15 @@ class ServeApp:
             failed = error
             problem = HttpProblem.of(error, request_id)
             level = logging.DEBUG if problem.status < 500 or isinstance(error, RequestError) else logging.ERROR
-            _LOG.log(level, "request %s failed", request_id, exc_info=error)
+            _LOG.log(level, "request %s failed", request_id, exc_info=error, extra={USER_NAME: sender.caller})
             if not sender.status:
                 query = scope["query_string"].decode("latin-1")
                 shown = replace(problem, text=self._public(problem))
                 answer = self._problem_answer(shown, headers, f"{path}?{query}" if query else path)
                 await sender.whole(replace(answer, headers={**answer.headers, **problem.headers}))
         elapsed = time.monotonic() - began
-        _LOG.info("%s %s %s %.3f s %s %s", scope["method"], path, sender.status, elapsed, request_id, sender.caller)
+        fields = (scope["method"], path, sender.status, elapsed, request_id, sender.caller)
+        _LOG.info("%s %s %s %.3f s %s %s", *fields, extra={USER_NAME: sender.caller})
         HTTP_REQUEST_SECONDS.observe(elapsed, method, sender.route, str(sender.status))
         if observed is not None:
             observed.end(sender.route, sender.status, failed)
@@ -161,7 +163,7 @@ class ServeApp:
             body.next_piece if route.takes_upload else None,
         )
         is_streamed = scope["http_version"] != "1.0"
-        await self._run(_Exchange(self.gate, caller, route, request, is_streamed=is_streamed), body, sender)
+        await self._run(_Exchange(self.gate, caller, route, request, body, is_streamed=is_streamed), body, sender)
 
     async def _run(self, exchange: _Exchange, body: Body, sender: _Sender) -> None:
         """Send what an exchange produces. If the client goes away, the exchange is stopped."""
@@ -192,12 +194,13 @@ class _Exchange:
     """One request on its way through the gate and its handler."""
 
     def __init__(
-        self, gate: Gate, caller: Caller, route: HttpRoute, request: HttpRequest, *, is_streamed: bool
+        self, gate: Gate, caller: Caller, route: HttpRoute, request: HttpRequest, body: Body, *, is_streamed: bool
     ) -> None:
         self._gate = gate
         self._caller = caller
         self._route = route
         self._request = request
+        self._body = body
         self._is_streamed = is_streamed
         self._call: ServerCall | None = None
         self._is_stopped = False
@@ -247,6 +250,7 @@ class _Exchange:
         upload = self._request.upload
         if upload is None:
             return self._request
+        call.when_stopped(self._body.give_up)
 
         def next_piece() -> bytes:
             call.check()

@@ -31,8 +31,8 @@ _CONTINUES: Final = b"\xff\xff\xff\xff"
 _DICTIONARY, _BATCH = 2, 3
 
 _U8, _U16, _I32, _U32, _I64 = Struct("<B"), Struct("<H"), Struct("<i"), Struct("<I"), Struct("<q")
-_NOT_ARROW: Final = (pa.ArrowException, OSError, MemoryError, OverflowError)
-"""Errors of pyarrow for bytes that are not an Arrow IPC stream."""
+_NOT_ARROW: Final = (pa.ArrowException, OSError, OverflowError)
+"""Errors of pyarrow for bytes that are not an Arrow IPC stream, and for missing memory."""
 
 
 def read_upload(pieces: Callable[[], bytes], where: str) -> pa.RecordBatchReader:
@@ -44,10 +44,13 @@ def read_upload(pieces: Callable[[], bytes], where: str) -> pa.RecordBatchReader
 
     Raises:
         InvalidInputError: The bytes are not an Arrow IPC stream. The reader also raises it.
+        MemoryError: The memory does not suffice. The reader also raises it.
     """
     file = _MessageFile(pieces, where)
     try:
         stream = pa.ipc.open_stream(pa.PythonFile(file, mode="r"))
+    except MemoryError:
+        raise
     except _NOT_ARROW as problem:
         raise _malformed(where, str(problem)) from None
     return pa.RecordBatchReader.from_batches(stream.schema, _validated(stream, file, where))
@@ -61,6 +64,8 @@ def _validated(stream: pa.RecordBatchReader, file: _MessageFile, where: str) -> 
         except StopIteration:
             file.finish()
             return
+        except MemoryError:
+            raise
         except _NOT_ARROW as problem:
             raise _malformed(where, str(problem)) from None
         yield batch

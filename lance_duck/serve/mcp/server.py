@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Annotated, Any, Final, TypeVar
 from uuid import uuid4
@@ -19,6 +20,7 @@ from lance_duck.duck.failures import meaning_of
 from lance_duck.errors import LanceDuckError, NotFoundError, UnsupportedError, install_extra
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.gate import Gate
+from lance_duck.serve.gate.refusals import StoppingError
 from lance_duck.serve.gate.tokens import Caller, Role
 from lance_duck.serve.http.answers import json_answer
 from lance_duck.serve.http.body import Message, Receive
@@ -58,6 +60,8 @@ _TOOLS: Final = (
     queries.changes,
 )
 _SQL_TOOLS: Final = (queries.query, queries.explain)
+_STOPPED: Final[ContextVar[list[StoppingError] | None]] = ContextVar("lance_duck_stopped", default=None)
+"""Collects the error of a tool that a stop of the server has refused or interrupted, for the HTTP request."""
 
 _T = TypeVar("_T", bound=BaseModel)
 
@@ -104,9 +108,22 @@ class McpApp:
         self._threads.shutdown(wait=True)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Answer an HTTP request. Without sessions, there is nothing to GET or DELETE."""
+        """Answer an HTTP request. Without sessions, there is nothing to GET or DELETE.
+
+        Raises:
+            StoppingError: The server stops. Nothing is sent then.
+        """
         if scope["method"] == "POST":
-            await self.server.session_manager.handle_request(scope, receive, send)
+            stopped: list[StoppingError] = []
+            _STOPPED.set(stopped)
+
+            async def send_result(message: Message) -> None:
+                if not stopped:
+                    await send(message)
+
+            await self.server.session_manager.handle_request(scope, receive, send_result)
+            if stopped:
+                raise stopped[0]
             return
         answer = json_answer({"error": "this path takes POST", "code": 13})
         headers = [(b"content-type", answer.media_type.encode()), (b"allow", b"POST")]
@@ -160,6 +177,11 @@ class McpApp:
             return await asyncio.get_running_loop().run_in_executor(self._threads, running.run, work)
         except asyncio.CancelledError:
             running.cancel()
+            raise
+        except StoppingError as error:
+            stopped = _STOPPED.get()
+            if stopped is not None:
+                stopped.append(error)
             raise
 
     def _message(self, error: Exception, what: str) -> str:

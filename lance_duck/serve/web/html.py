@@ -46,6 +46,7 @@ _TITLES: Final[Mapping[int, str]] = {
     413: "Too large",
     422: "This took too long",
     429: "The server is busy",
+    503: "The server cannot answer now",
 }
 
 

@@ -15,6 +15,7 @@ from lance_duck.serve.problems import HttpProblem
         (refusals.LimitError, 413, 13, {}),
         (refusals.BodyTooLargeError, 413, 13, {}),
         (refusals.TimeLimitError, 422, 13, {}),
+        (refusals.SlowBodyError, 408, 13, {"connection": "close"}),
         (refusals.BusyError, 429, 21, {"retry-after": "1"}),
         (refusals.StoppingError, 503, 17, {"retry-after": "1"}),
         (duckdb.ParserException, 400, 13, {}),
