@@ -201,7 +201,7 @@ def test_an_upload_may_belong_to_a_transaction(served: Server, cursor: Any) -> N
         end = messages.ActionEndTransactionRequest(transaction_id=key, action="END_TRANSACTION_COMMIT")
         assert [*client.do_action(("EndTransaction", packed(end)))] == []
         assert rows(cursor, "SELECT count(*) FROM n, m WHERE n.id = m.id") == [(50_000,)]
-        with pytest.raises(flight.FlightServerError, match="the transaction is not open"):
+        with pytest.raises(pa.ArrowInvalid, match="the transaction is not open"):
             [*client.do_action(("EndTransaction", packed(end)))]
 
 
@@ -231,7 +231,7 @@ def test_only_its_client_uses_a_transaction(start: Callable[..., Server], folder
     query = messages.CommandStatementQuery(query="SELECT 1", transaction_id=key)
     ticket = client.get_flight_info(flight.FlightDescriptor.for_command(packed(query)), options).endpoints[0].ticket
     assert client.do_get(ticket, options).read_all().num_rows == 1
-    with pytest.raises(flight.FlightServerError, match="the transaction is not open"):
+    with pytest.raises(pa.ArrowInvalid, match="the transaction is not open"):
         client.do_get(ticket, flight.FlightCallOptions(**bob)).read_all()
 
 
@@ -386,11 +386,12 @@ def test_malformed_requests_are_refused(served: Server, cursor: Any, data: bytes
         calls: list[Callable[[], Any]] = [
             lambda: client.do_get(flight.Ticket(data)).read_all(),
             lambda: client.get_flight_info(descriptor),
+            lambda: client.get_schema(descriptor),
             lambda: client.get_flight_info(flight.FlightDescriptor.for_path("t")),
             *(lambda name=name: [*client.do_action((name, data))] for name in ACTIONS),
         ]
         for call in calls:
-            with pytest.raises(flight.FlightServerError) as caught:
+            with pytest.raises((pa.ArrowInvalid, pa.ArrowNotImplementedError)) as caught:
                 call()
             assert "Traceback" not in str(caught.value)
             assert "internal error" not in str(caught.value)
@@ -404,7 +405,7 @@ ACTIONS = ["CreatePreparedStatement", "EndTransaction", "CancelQuery", "Unknown"
 def test_a_ticket_cannot_change_anything(served: Server, cursor: Any, query: str) -> None:
     handle = messages.Handle(query=query, id=b"1" * 16).SerializeToString()
     ticket = flight.Ticket(packed(messages.TicketStatementQuery(statement_handle=handle)))
-    with flight.connect(served.flight_url) as client, pytest.raises(flight.FlightServerError, match="fetched once"):
+    with flight.connect(served.flight_url) as client, pytest.raises(pa.ArrowInvalid, match="fetched once"):
         client.do_get(ticket).read_all()
     assert rows(cursor, "SELECT count(*) FROM t") == [(1000,)]
 
@@ -452,8 +453,8 @@ def test_a_query_is_cancelled_by_its_info(served: Server) -> None:
         statuses: list[bytes] = []
         canceller = threading.Thread(target=cancel)
         canceller.start()
-        with pytest.raises(flight.FlightServerError, match="cancelled the query"):
-            client.do_get(info.endpoints[0].ticket).read_all()
+        with pytest.raises(flight.FlightCancelledError, match="cancelled the query"):
+            client.do_get(info.endpoints[0].ticket).read_chunk()  # `read_all` would raise KeyboardInterrupt
         canceller.join()
         assert [messages.CancelFlightInfoResult.FromString(each).status for each in statuses] == [1]
         answer = next(other.do_action(("CancelFlightInfo", request))).body.to_pybytes()
@@ -499,7 +500,7 @@ def test_an_upload_never_goes_to_a_database_that_callers_share(cursor: Any, plac
 def test_the_size_of_a_text_in_a_handle_is_checked(served: Server) -> None:
     handle = messages.Handle(query="SELECT " + "(" * 4000, id=b"1" * 16).SerializeToString()
     ticket = flight.Ticket(packed(messages.TicketStatementQuery(statement_handle=handle)))
-    with flight.connect(served.flight_url) as client, pytest.raises(flight.FlightServerError, match="nested too deep"):
+    with flight.connect(served.flight_url) as client, pytest.raises(pa.ArrowInvalid, match="nested too deep"):
         client.do_get(ticket).read_all()
 
 

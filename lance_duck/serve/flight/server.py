@@ -15,7 +15,7 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError, Message
 from pyarrow import flight
 
-from lance_duck.errors import InvalidInputError, StoreError
+from lance_duck.errors import InvalidInputError, StoreError, UnsupportedError
 from lance_duck.serve.flight import catalog, sql_info, sql_types
 from lance_duck.serve.flight.batches import small_batches, without_dictionaries
 from lance_duck.serve.flight.callers import MIDDLEWARE, FlightCallers, OpenHandshake
@@ -173,7 +173,7 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
         """Read the values of placeholders, while slots of queries stay free. Returns None for other statements.
 
         Raises:
-            FlightServerError: The values are too large.
+            ValueError: The values are too large.
         """
         if not isinstance(asked, messages.CommandPreparedStatementQuery | messages.CommandPreparedStatementUpdate):
             return None
@@ -195,7 +195,7 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
             handle = read_handle(asked.prepared_statement_handle)
             bound = self._statements.bind(handle, values or []).SerializeToString()
             return messages.DoPutPreparedStatementResult(prepared_statement_handle=bound)
-        raise RequestError("not a command that takes rows", found=type(asked).__name__)
+        raise UnsupportedError("not a command that takes rows", found=type(asked).__name__)
 
     def _ingest(self, call: ServerCall, asked: Any, reader: flight.MetadataRecordBatchReader) -> Message:
         self._gate.check_may_change(call.caller)
@@ -208,7 +208,7 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
     ) -> None:
         """Refuse the call. Flight SQL does not use it."""
         with flight_errors(self._gate.settings):
-            raise RequestError("Flight SQL has no DoExchange")
+            raise UnsupportedError("Flight SQL has no DoExchange")
 
     def do_action(self, context: flight.ServerCallContext, action: flight.Action) -> Iterator[bytes]:
         """Prepare a statement, begin or end a transaction, or cancel a query."""
@@ -216,7 +216,7 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
             actions = self._actions(context.peer())
             run = actions.get(action.type)
             if run is None:
-                raise RequestError("unknown action", found=action.type[:100], expected=", ".join(actions))
+                raise UnsupportedError("unknown action", found=action.type[:100], expected=", ".join(actions))
             answer = run(call, action.body.to_pybytes())
         return iter(()) if answer is None else iter((answer,))
 
@@ -324,7 +324,7 @@ def _handle_asked(asked: Message) -> messages.Handle:
         return new_handle(asked.query, _transaction(asked))
     if isinstance(asked, messages.CommandPreparedStatementQuery):
         return read_handle(asked.prepared_statement_handle)
-    raise RequestError("not a command that returns rows", found=type(asked).__name__)
+    raise UnsupportedError("not a command that returns rows", found=type(asked).__name__)
 
 
 def _transaction(message: Any) -> bytes | None:
