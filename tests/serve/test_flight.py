@@ -4,17 +4,17 @@ import gc
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import adbc_driver_flightsql as driver
-import adbc_driver_flightsql.dbapi as adbc
 import adbc_driver_manager
 import pyarrow as pa
 import pytest
 import trustme
 from pyarrow import flight
+from support.flight_sql import SLOW, connected, nothing_runs, rows, wait_until
 
 import lance_duck as ld
 from lance_duck.serve.flight.messages import packed, unpacked
@@ -25,7 +25,6 @@ from lance_duck.wire.pb import flight_sql_pb2 as messages
 
 TOKENS = (AccessToken.of("ann", Role.WRITE, "secret"), AccessToken.of("bob", Role.READ, "look"))
 HEADER = driver.DatabaseOptions.AUTHORIZATION_HEADER.value
-SLOW = "SELECT count(*) FROM range(100000000000) AS a WHERE hash(a.range) = 3"
 
 
 @pytest.fixture
@@ -43,25 +42,10 @@ def served(start: Callable[..., Server], folder: Path) -> Server:
     return start(folder, write=True, flight=0)
 
 
-@contextmanager
-def connected(server: Server, *, autocommit: bool = True, **options: str) -> Iterator[Any]:
-    with (
-        closing(adbc.connect(str(server.flight_url), options, autocommit=autocommit)) as connection,
-        closing(connection.cursor()) as cursor,
-    ):
-        yield cursor
-
-
 @pytest.fixture
 def cursor(served: Server) -> Iterator[Any]:
     with connected(served) as cursor:
         yield cursor
-
-
-def rows(cursor: Any, query: str, values: Any = None) -> list[tuple[Any, ...]]:
-    cursor.execute(query, values)
-    found: list[tuple[Any, ...]] = cursor.fetchall()
-    return found
 
 
 def refused(cursor: Any, query: str, values: Any = None) -> str:
@@ -415,20 +399,6 @@ def test_a_late_query_is_stopped(start: Callable[..., Server], folder: Path) -> 
         assert "takes too long" in refused(cursor, SLOW)
         assert "takes too long" in refused(cursor, f"INSERT INTO t SELECT n, 'x' FROM ({SLOW}) AS s(n)")
         assert rows(cursor, "SELECT count(*) FROM t") == [(1000,)]
-
-
-def nothing_runs(server: Server) -> bool:
-    gate = server.gate
-    return gate.admission.running == gate.uploads.running == 0
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    pause = threading.Event()
-    for _ in range(200):
-        if condition():
-            return
-        pause.wait(0.05)
-    raise AssertionError("the condition does not become true")
 
 
 def test_the_driver_cancels_a_query(served: Server, cursor: Any) -> None:
