@@ -65,3 +65,8 @@ def test_values_of_other_types_are_accepted(cursor: Any) -> None:
 
 def test_a_table_that_does_not_exist_yet_has_strings(cursor: Any) -> None:
     assert cursor.adbc_prepare("INSERT INTO nope VALUES (?)").types == [TEXT]
+
+
+def test_a_vector_is_a_value_of_a_search(cursor: Any) -> None:
+    query = "SELECT v FROM lance_vector_search('t', 'x', ?, k => 1)"
+    assert rows(cursor, query, ([1.0, 2.0],)) == [("a",)]

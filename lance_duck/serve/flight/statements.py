@@ -20,7 +20,7 @@ from lance_duck.duck.changes.effects import EffectKind, effects
 from lance_duck.duck.statement.head import FirstWords, StatementKind
 from lance_duck.duck.statement.placeholders import placeholders_in
 from lance_duck.duck.statement.text import Statement
-from lance_duck.errors import NotFoundError
+from lance_duck.errors import InvalidInputError, NotFoundError
 from lance_duck.serve.flight.batches import without_dictionaries
 from lance_duck.serve.flight.kept import KeptRows
 from lance_duck.serve.flight.messages import packed_values, unpacked_values
@@ -63,7 +63,7 @@ class FlightStatements:
         try:
             values = pa.table({name: pa.nulls(1) for name in names})
             return without_dictionaries(self._schema(call, handle, values)), parameters
-        except duckdb.Error:
+        except (duckdb.Error, InvalidInputError):
             if not names:
                 raise
             return None, parameters
