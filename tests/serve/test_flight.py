@@ -243,6 +243,7 @@ def test_lists_of_tables(cursor: Any) -> None:
     assert cursor.connection.adbc_get_table_types() == ["TABLE", "VIEW"]
     assert cursor.connection.adbc_get_table_schema("t").names == ["id", "v"]
     assert cursor.connection.adbc_get_info()["vendor_name"] == "lance_duck"
+    assert (cursor.connection.adbc_current_catalog, cursor.connection.adbc_current_db_schema) == ("lance", "main")
 
 
 def test_columns_and_keys(cursor: Any) -> None:

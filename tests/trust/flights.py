@@ -54,6 +54,7 @@ _ACTIONS: Final[Mapping[str, type[Message]]] = {
     "CancelQuery": messages.ActionCancelQueryRequest,
     "CancelFlightInfo": messages.CancelFlightInfoRequest,
     "CloseSession": messages.ActionBeginTransactionRequest,
+    "GetSessionOptions": messages.ActionBeginTransactionRequest,
     "Unknown": messages.ActionBeginTransactionRequest,
 }
 _PUTS: Final = (messages.CommandStatementIngest, *_COMMANDS[:5])

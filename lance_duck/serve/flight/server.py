@@ -244,6 +244,7 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
             "CreatePreparedStatement": self._prepare,
             "BeginTransaction": partial(self._begin, peer),
             "EndTransaction": self._end,
+            "GetSessionOptions": self._session,
         }
 
     def _quick_actions(self) -> dict[str, Callable[[Caller, bytes], Sequence[bytes]]]:
@@ -276,6 +277,12 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
         is_commit = asked.action == messages.ActionEndTransactionRequest.END_TRANSACTION_COMMIT
         self._transactions.end(asked.transaction_id, call.caller, call.seconds_left, is_commit=is_commit)
         return ()
+
+    def _session(self, call: ServerCall, _: bytes) -> Sequence[bytes]:
+        row = call.cursor().execute("SELECT current_database(), current_schema()").fetchone()
+        names = zip(("catalog", "schema"), row, strict=True)
+        options = {name: messages.SessionOptionValue(string_value=value) for name, value in names}
+        return (messages.GetSessionOptionsResult(session_options=options).SerializeToString(),)
 
     def _cancel_query(self, caller: Caller, body: bytes) -> Sequence[bytes]:
         info = _of(messages.ActionCancelQueryRequest, body).info
