@@ -4,17 +4,17 @@ import gc
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import adbc_driver_flightsql as driver
-import adbc_driver_flightsql.dbapi as adbc
 import adbc_driver_manager
 import pyarrow as pa
 import pytest
 import trustme
 from pyarrow import flight
+from support.flight_sql import SLOW, connected, nothing_runs, rows, wait_until
 
 import lance_duck as ld
 from lance_duck.serve.flight.messages import packed, unpacked
@@ -25,7 +25,6 @@ from lance_duck.wire.pb import flight_sql_pb2 as messages
 
 TOKENS = (AccessToken.of("ann", Role.WRITE, "secret"), AccessToken.of("bob", Role.READ, "look"))
 HEADER = driver.DatabaseOptions.AUTHORIZATION_HEADER.value
-SLOW = "SELECT count(*) FROM range(100000000000) AS a WHERE hash(a.range) = 3"
 
 
 @pytest.fixture
@@ -43,25 +42,10 @@ def served(start: Callable[..., Server], folder: Path) -> Server:
     return start(folder, write=True, flight=0)
 
 
-@contextmanager
-def connected(server: Server, *, autocommit: bool = True, **options: str) -> Iterator[Any]:
-    with (
-        closing(adbc.connect(str(server.flight_url), options, autocommit=autocommit)) as connection,
-        closing(connection.cursor()) as cursor,
-    ):
-        yield cursor
-
-
 @pytest.fixture
 def cursor(served: Server) -> Iterator[Any]:
     with connected(served) as cursor:
         yield cursor
-
-
-def rows(cursor: Any, query: str, values: Any = None) -> list[tuple[Any, ...]]:
-    cursor.execute(query, values)
-    found: list[tuple[Any, ...]] = cursor.fetchall()
-    return found
 
 
 def refused(cursor: Any, query: str, values: Any = None) -> str:
@@ -201,7 +185,7 @@ def test_an_upload_may_belong_to_a_transaction(served: Server, cursor: Any) -> N
         end = messages.ActionEndTransactionRequest(transaction_id=key, action="END_TRANSACTION_COMMIT")
         assert [*client.do_action(("EndTransaction", packed(end)))] == []
         assert rows(cursor, "SELECT count(*) FROM n, m WHERE n.id = m.id") == [(50_000,)]
-        with pytest.raises(flight.FlightServerError, match="the transaction is not open"):
+        with pytest.raises(pa.ArrowInvalid, match="the transaction is not open"):
             [*client.do_action(("EndTransaction", packed(end)))]
 
 
@@ -231,7 +215,7 @@ def test_only_its_client_uses_a_transaction(start: Callable[..., Server], folder
     query = messages.CommandStatementQuery(query="SELECT 1", transaction_id=key)
     ticket = client.get_flight_info(flight.FlightDescriptor.for_command(packed(query)), options).endpoints[0].ticket
     assert client.do_get(ticket, options).read_all().num_rows == 1
-    with pytest.raises(flight.FlightServerError, match="the transaction is not open"):
+    with pytest.raises(pa.ArrowInvalid, match="the transaction is not open"):
         client.do_get(ticket, flight.FlightCallOptions(**bob)).read_all()
 
 
@@ -259,6 +243,7 @@ def test_lists_of_tables(cursor: Any) -> None:
     assert cursor.connection.adbc_get_table_types() == ["TABLE", "VIEW"]
     assert cursor.connection.adbc_get_table_schema("t").names == ["id", "v"]
     assert cursor.connection.adbc_get_info()["vendor_name"] == "lance_duck"
+    assert (cursor.connection.adbc_current_catalog, cursor.connection.adbc_current_db_schema) == ("lance", "main")
 
 
 def test_columns_and_keys(cursor: Any) -> None:
@@ -386,11 +371,12 @@ def test_malformed_requests_are_refused(served: Server, cursor: Any, data: bytes
         calls: list[Callable[[], Any]] = [
             lambda: client.do_get(flight.Ticket(data)).read_all(),
             lambda: client.get_flight_info(descriptor),
+            lambda: client.get_schema(descriptor),
             lambda: client.get_flight_info(flight.FlightDescriptor.for_path("t")),
             *(lambda name=name: [*client.do_action((name, data))] for name in ACTIONS),
         ]
         for call in calls:
-            with pytest.raises(flight.FlightServerError) as caught:
+            with pytest.raises((pa.ArrowInvalid, pa.ArrowNotImplementedError)) as caught:
                 call()
             assert "Traceback" not in str(caught.value)
             assert "internal error" not in str(caught.value)
@@ -404,7 +390,7 @@ ACTIONS = ["CreatePreparedStatement", "EndTransaction", "CancelQuery", "Unknown"
 def test_a_ticket_cannot_change_anything(served: Server, cursor: Any, query: str) -> None:
     handle = messages.Handle(query=query, id=b"1" * 16).SerializeToString()
     ticket = flight.Ticket(packed(messages.TicketStatementQuery(statement_handle=handle)))
-    with flight.connect(served.flight_url) as client, pytest.raises(flight.FlightServerError, match="fetched once"):
+    with flight.connect(served.flight_url) as client, pytest.raises(pa.ArrowInvalid, match="fetched once"):
         client.do_get(ticket).read_all()
     assert rows(cursor, "SELECT count(*) FROM t") == [(1000,)]
 
@@ -414,20 +400,6 @@ def test_a_late_query_is_stopped(start: Callable[..., Server], folder: Path) -> 
         assert "takes too long" in refused(cursor, SLOW)
         assert "takes too long" in refused(cursor, f"INSERT INTO t SELECT n, 'x' FROM ({SLOW}) AS s(n)")
         assert rows(cursor, "SELECT count(*) FROM t") == [(1000,)]
-
-
-def nothing_runs(server: Server) -> bool:
-    gate = server.gate
-    return gate.admission.running == gate.uploads.running == 0
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    pause = threading.Event()
-    for _ in range(200):
-        if condition():
-            return
-        pause.wait(0.05)
-    raise AssertionError("the condition does not become true")
 
 
 def test_the_driver_cancels_a_query(served: Server, cursor: Any) -> None:
@@ -452,8 +424,8 @@ def test_a_query_is_cancelled_by_its_info(served: Server) -> None:
         statuses: list[bytes] = []
         canceller = threading.Thread(target=cancel)
         canceller.start()
-        with pytest.raises(flight.FlightServerError, match="cancelled the query"):
-            client.do_get(info.endpoints[0].ticket).read_all()
+        with pytest.raises(flight.FlightCancelledError, match="cancelled the query"):
+            client.do_get(info.endpoints[0].ticket).read_chunk()  # `read_all` would raise KeyboardInterrupt
         canceller.join()
         assert [messages.CancelFlightInfoResult.FromString(each).status for each in statuses] == [1]
         answer = next(other.do_action(("CancelFlightInfo", request))).body.to_pybytes()
@@ -499,7 +471,7 @@ def test_an_upload_never_goes_to_a_database_that_callers_share(cursor: Any, plac
 def test_the_size_of_a_text_in_a_handle_is_checked(served: Server) -> None:
     handle = messages.Handle(query="SELECT " + "(" * 4000, id=b"1" * 16).SerializeToString()
     ticket = flight.Ticket(packed(messages.TicketStatementQuery(statement_handle=handle)))
-    with flight.connect(served.flight_url) as client, pytest.raises(flight.FlightServerError, match="nested too deep"):
+    with flight.connect(served.flight_url) as client, pytest.raises(pa.ArrowInvalid, match="nested too deep"):
         client.do_get(ticket).read_all()
 
 

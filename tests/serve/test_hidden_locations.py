@@ -11,16 +11,22 @@ from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
 from urllib.request import Request, urlopen
 
+import pyarrow as pa
 import pytest
+from google.protobuf.message import Message
 from mcp import Client
+from pyarrow import flight
+from support.flight_sql import creation
 
 import lance_duck as ld
 from lance_duck import examples
 from lance_duck.duck.changes.upkeep.operations import OPERATIONS
 from lance_duck.duck.history.names import NAMES
+from lance_duck.serve.flight.messages import packed, unpacked
 from lance_duck.serve.gate.settings import ServeSettings
 from lance_duck.serve.rest.routes import ROUTES
 from lance_duck.serve.run import Server
+from lance_duck.wire.pb import flight_sql_pb2 as messages
 
 FUNCTIONS = [
     f"SELECT * FROM lance_{name}({arguments})"
@@ -72,7 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[Server]:
     """A server that hides locations, with all protocols."""
-    with Server(ServeSettings(str(folder), port=0, write=True, mcp=True, locations=False)) as server:
+    with Server(ServeSettings(str(folder), port=0, write=True, mcp=True, flight=0, locations=False)) as server:
         yield server
 
 
@@ -157,3 +163,80 @@ def test_no_answer_of_a_tool_contains_the_folder(server: Server, folder: Path) -
     calls += [("query", {"sql": query}) for query in (*FUNCTIONS[::4], *STATEMENTS)]
     answers = with_tools(server, calls)
     assert not [call for call, answer in zip(calls, answers, strict=True) if names_folder(answer, folder)]
+
+
+LISTS = [
+    *(messages.CommandGetSqlInfo(), messages.CommandGetXdbcTypeInfo(), messages.CommandGetCatalogs()),
+    *(messages.CommandGetDbSchemas(), messages.CommandGetTableTypes(), messages.CommandGetTables(include_schema=True)),
+    *(messages.CommandGetPrimaryKeys(table=name) for name in ("trips", "damaged", "nope")),
+    *(messages.CommandGetImportedKeys(table="trips"), messages.CommandGetExportedKeys(table="damaged")),
+    messages.CommandGetCrossReference(pk_table="trips", fk_table="damaged"),
+]
+
+
+def told(calls: list[Callable[[], Any]]) -> str:
+    """Return the answers of calls, or their errors, as one text."""
+    answers = []
+    for call in calls:
+        try:
+            answers.append(str(call()))
+        except (flight.FlightError, pa.ArrowException) as error:
+            answers.append(f"{error!r} {error}")
+    return "\n".join(answers)
+
+
+def with_flight(client: flight.FlightClient, command: Message) -> str:
+    """Return the schemas, rows, statistics and errors of a command as a text."""
+    descriptor = flight.FlightDescriptor.for_command(packed(command))
+
+    def of_rows() -> tuple[Any, ...]:
+        info = client.get_flight_info(descriptor)
+        tables = [client.do_get(endpoint.ticket).read_all() for endpoint in info.endpoints]
+        shown = [(table.schema.to_string(show_field_metadata=True), table.to_pylist()) for table in tables]
+        described = [
+            bytes(each)
+            for table in tables
+            if "table_schema" in table.column_names
+            for each in table["table_schema"].to_pylist()
+        ]
+        return info, info.serialize(), shown, described
+
+    return told([of_rows, lambda: client.get_schema(descriptor).schema.to_string(show_field_metadata=True)])
+
+
+def test_no_list_of_flight_contains_the_folder(server: Server, folder: Path) -> None:
+    with flight.connect(server.flight_url) as client:
+        answers = {str(command): with_flight(client, command) for command in LISTS}
+        answers["flights"] = told([lambda: [*client.list_flights()], client.list_actions])
+    assert not [command for command, answer in answers.items() if names_folder(answer, folder)]
+    assert "trips" in answers[str(LISTS[5])]
+
+
+def test_no_rows_or_errors_of_flight_contain_the_folder(server: Server, folder: Path) -> None:
+    damaged = ["FROM damaged", "SELECT count(*) FROM damaged", "INSERT INTO damaged VALUES (1)", "DROP TABLE damaged.x"]
+    queries = [*FUNCTIONS[::4], *STATEMENTS, *damaged, "DELETE FROM zones WHERE false RETURNING zone", "SELECT ?"]
+    answers = {}
+    with flight.connect(server.flight_url) as client:
+        for query in queries:
+            request = messages.ActionCreatePreparedStatementRequest(query=query)
+            prepared = ("CreatePreparedStatement", packed(request))
+            answers[query] = with_flight(client, messages.CommandStatementQuery(query=query)) + told(
+                [lambda prepared=prepared: unpacked(next(client.do_action(prepared)).body.to_pybytes())]
+            )
+    assert not [query for query, answer in answers.items() if names_folder(answer, folder)]
+    assert "trips.lance" in answers["EXPLAIN FROM trips"]
+
+
+def test_no_answer_to_a_flight_upload_contains_the_folder(server: Server, folder: Path) -> None:
+    rows = pa.table({"nope": [1]})
+    answers = []
+    with flight.connect(server.flight_url) as client:
+        for name in ("trips", "damaged", "nope/..", str(folder)):
+            command = unpacked(creation(name).command)
+            for mode in ("IF_EXISTS_APPEND", "IF_EXISTS_FAIL"):
+                assert isinstance(command, messages.CommandStatementIngest)
+                command.table_definition_options.if_exists = getattr(messages.CommandStatementIngest, mode)
+                writer, _ = client.do_put(flight.FlightDescriptor.for_command(packed(command)), rows.schema)
+                writer.write_table(rows)
+                answers.append(told([writer.close]).replace(str(command), ""))
+    assert not [answer for answer in answers if names_folder(answer, folder)]

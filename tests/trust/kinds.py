@@ -219,6 +219,13 @@ TOPICS: Mapping[str, tuple[TrialKind, ...]] = {
             2,
             share=0.5,
         ),
+        TrialKind(
+            "flight messages",
+            "flights:sent",
+            "A Flight SQL server gets damaged and random messages. It goes on, and other clients get the right rows.",
+            2,
+            share=0.5,
+        ),
         TrialKind("forks", "races:forked", "Child processes use tables after a fork.", 1, share=0.5),
         TrialKind("pickles", "races:pickled", "Another process uses pickled datasets and fragments.", 1, share=0.2),
     ),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -15,15 +16,17 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError, Message
 from pyarrow import flight
 
-from lance_duck.errors import InvalidInputError, StoreError
+from lance_duck.errors import InvalidInputError, StoreError, UnsupportedError
 from lance_duck.serve.flight import catalog, sql_info, sql_types
 from lance_duck.serve.flight.batches import small_batches, without_dictionaries
 from lance_duck.serve.flight.callers import MIDDLEWARE, FlightCallers, OpenHandshake
+from lance_duck.serve.flight.hang_up import hang_up
 from lance_duck.serve.flight.ingest import ingest
 from lance_duck.serve.flight.messages import packed, read_handle, unpacked
 from lance_duck.serve.flight.refused import flight_errors
 from lance_duck.serve.flight.statements import FlightStatements, new_handle, placeholder_names
 from lance_duck.serve.flight.transactions import FlightTransactions
+from lance_duck.serve.flight.uploads import FlightUpload
 from lance_duck.serve.flight.watch import FlightWatch
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.gate import Gate
@@ -35,6 +38,8 @@ from lance_duck.wire.pb import flight_sql_pb2 as messages
 _M = TypeVar("_M", bound=Message)
 
 _LOG: Final = logging.getLogger(__name__)
+_PATIENCE: Final = 1.0
+"""Time that calls have to end while the server stops, in seconds."""
 _LISTS: Final[dict[type[Message], tuple[pa.Schema, Callable[[ServerCall, Any], pa.Table]]]] = {
     messages.CommandGetSqlInfo: (sql_info.SCHEMA, lambda call, asked: sql_info.sql_info(call.settings, asked.info)),
     messages.CommandGetXdbcTypeInfo: (
@@ -65,7 +70,7 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
         self._gate = gate
         self._transactions = FlightTransactions(gate.connection.cursor)
         self._statements = FlightStatements(self._transactions)
-        self._running: dict[bytes, tuple[Caller, ServerCall]] = {}
+        self._running: set[tuple[bytes, ServerCall]] = set()
         try:
             super().__init__(
                 _location(settings),
@@ -89,8 +94,17 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
         return _location(replace(settings, flight=self.port))
 
     def close(self) -> None:
-        """Wait for running requests, and stop. Open transactions are rolled back."""
-        self.shutdown()
+        """Wait for running requests, and stop. Open transactions are rolled back.
+
+        The gate has ended the requests. A call that still waits for its client loses its connection.
+        """
+        port = self.port
+        end = threading.Thread(target=self.shutdown, daemon=True)
+        end.start()
+        end.join(_PATIENCE)
+        while end.is_alive():
+            hang_up(port)
+            end.join(_PATIENCE)
         self._watch.close()
         self._transactions.expire(0)
 
@@ -100,7 +114,7 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def list_actions(self, context: flight.ServerCallContext) -> list[tuple[str, str]]:
         """Return the actions of `do_action`."""
-        return [(name, "") for name in self._actions("")]
+        return [(name, "") for name in (*self._actions(""), *self._quick_actions())]
 
     def get_schema(self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor) -> flight.SchemaResult:
         """Return the schema of a query or list."""
@@ -158,22 +172,23 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
         """Run a change, bind the values of placeholders, or write uploaded rows."""
         with flight_errors(self._gate.settings):
             asked = unpacked(descriptor.command)
-        if isinstance(asked, messages.CommandStatementIngest):
-            with self._call(context, "DoPut", is_upload=True) as call:
-                answer = self._ingest(call, asked, reader)
-                writer.write(answer.SerializeToString())
-            return
-        values = self._uploaded_values(context, asked, reader)
-        with self._call(context, "DoPut") as call:
-            writer.write(self._put(call, asked, values).SerializeToString())
+        with FlightUpload(context, reader) as upload:
+            if isinstance(asked, messages.CommandStatementIngest):
+                with self._call(context, "DoPut", is_upload=True) as call:
+                    answer = self._ingest(call, asked, upload)
+                    writer.write(answer.SerializeToString())
+                return
+            values = self._uploaded_values(context, asked, upload)
+            with self._call(context, "DoPut") as call:
+                writer.write(self._put(call, asked, values).SerializeToString())
 
     def _uploaded_values(
-        self, context: flight.ServerCallContext, asked: Message, reader: flight.MetadataRecordBatchReader
+        self, context: flight.ServerCallContext, asked: Message, upload: FlightUpload
     ) -> list[pa.RecordBatch] | None:
         """Read the values of placeholders, while slots of queries stay free. Returns None for other statements.
 
         Raises:
-            FlightServerError: The values are too large.
+            ValueError: The values are too large.
         """
         if not isinstance(asked, messages.CommandPreparedStatementQuery | messages.CommandPreparedStatementUpdate):
             return None
@@ -182,7 +197,7 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
             if not is_bound and not placeholder_names(read_handle(asked.prepared_statement_handle).query):
                 return None
             most = call.settings.max_json
-            return [*call.limited(_batches(reader), max_rows=1 if is_bound else most, max_bytes=most)]
+            return [*call.limited(upload.batches(call), max_rows=1 if is_bound else most, max_bytes=most)]
 
     def _put(self, call: ServerCall, asked: Message, values: list[pa.RecordBatch] | None) -> Message:
         if isinstance(asked, messages.CommandStatementUpdate):
@@ -195,11 +210,11 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
             handle = read_handle(asked.prepared_statement_handle)
             bound = self._statements.bind(handle, values or []).SerializeToString()
             return messages.DoPutPreparedStatementResult(prepared_statement_handle=bound)
-        raise RequestError("not a command that takes rows", found=type(asked).__name__)
+        raise UnsupportedError("not a command that takes rows", found=type(asked).__name__)
 
-    def _ingest(self, call: ServerCall, asked: Any, reader: flight.MetadataRecordBatchReader) -> Message:
+    def _ingest(self, call: ServerCall, asked: Any, upload: FlightUpload) -> Message:
         self._gate.check_may_change(call.caller)
-        rows = pa.RecordBatchReader.from_batches(reader.schema, _batches(reader))
+        rows = upload.rows(call)
         with self._statements.cursor(call, _transaction(asked)) as (cursor, _):
             return messages.DoPutUpdateResult(record_count=ingest(call, cursor, asked, rows))
 
@@ -208,63 +223,77 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
     ) -> None:
         """Refuse the call. Flight SQL does not use it."""
         with flight_errors(self._gate.settings):
-            raise RequestError("Flight SQL has no DoExchange")
+            raise UnsupportedError("Flight SQL has no DoExchange")
 
     def do_action(self, context: flight.ServerCallContext, action: flight.Action) -> Iterator[bytes]:
-        """Prepare a statement, begin or end a transaction, or cancel a query."""
+        """Prepare a statement, begin or end a transaction, or cancel a query. A cancel needs no slot."""
+        quick = self._quick_actions().get(action.type)
+        if quick is not None:
+            with flight_errors(self._gate.settings):
+                return iter(quick(context.get_middleware(MIDDLEWARE).caller, action.body.to_pybytes()))
         with self._call(context, action.type[:40]) as call:
             actions = self._actions(context.peer())
             run = actions.get(action.type)
             if run is None:
-                raise RequestError("unknown action", found=action.type[:100], expected=", ".join(actions))
-            answer = run(call, action.body.to_pybytes())
-        return iter(()) if answer is None else iter((answer,))
+                expected = ", ".join((*actions, *self._quick_actions()))
+                raise UnsupportedError("unknown action", found=action.type[:100], expected=expected)
+            return iter(run(call, action.body.to_pybytes()))
 
-    def _actions(self, peer: str) -> dict[str, Callable[[ServerCall, bytes], bytes | None]]:
+    def _actions(self, peer: str) -> dict[str, Callable[[ServerCall, bytes], Sequence[bytes]]]:
         return {
             "CreatePreparedStatement": self._prepare,
-            "ClosePreparedStatement": lambda *_: None,
             "BeginTransaction": partial(self._begin, peer),
             "EndTransaction": self._end,
-            "CancelQuery": self._cancel_query,
-            "CancelFlightInfo": self._cancel_info,
-            "CloseSession": lambda *_: messages.CloseSessionResult(status="STATUS_CLOSED").SerializeToString(),
+            "GetSessionOptions": self._session,
         }
 
-    def _prepare(self, call: ServerCall, body: bytes) -> bytes:
+    def _quick_actions(self) -> dict[str, Callable[[Caller, bytes], Sequence[bytes]]]:
+        return {
+            "ClosePreparedStatement": lambda *_: (),
+            "CancelQuery": self._cancel_query,
+            "CancelFlightInfo": self._cancel_info,
+            "CloseSession": lambda *_: (messages.CloseSessionResult(status="STATUS_CLOSED").SerializeToString(),),
+        }
+
+    def _prepare(self, call: ServerCall, body: bytes) -> Sequence[bytes]:
         asked = _of(messages.ActionCreatePreparedStatementRequest, body)
         handle = new_handle(asked.query, _transaction(asked))
         rows, values = self._statements.prepare(call, handle)
-        return packed(
-            messages.ActionCreatePreparedStatementResult(
-                prepared_statement_handle=handle.SerializeToString(),
-                dataset_schema=b"" if rows is None else rows.serialize().to_pybytes(),
-                parameter_schema=values.serialize().to_pybytes() if len(values) else b"",
-            )
+        answer = messages.ActionCreatePreparedStatementResult(
+            prepared_statement_handle=handle.SerializeToString(),
+            dataset_schema=b"" if rows is None else rows.serialize().to_pybytes(),
+            parameter_schema=values.serialize().to_pybytes() if len(values) else b"",
         )
+        return (packed(answer),)
 
-    def _begin(self, peer: str, call: ServerCall, _: bytes) -> bytes:
+    def _begin(self, peer: str, call: ServerCall, _: bytes) -> Sequence[bytes]:
         key = self._transactions.begin(call.caller, peer)
-        return packed(messages.ActionBeginTransactionResult(transaction_id=key))
+        return (packed(messages.ActionBeginTransactionResult(transaction_id=key)),)
 
-    def _end(self, call: ServerCall, body: bytes) -> None:
+    def _end(self, call: ServerCall, body: bytes) -> Sequence[bytes]:
         asked = _of(messages.ActionEndTransactionRequest, body)
         if not asked.action:
             raise InvalidInputError("the end of a transaction is a commit or a rollback")
         is_commit = asked.action == messages.ActionEndTransactionRequest.END_TRANSACTION_COMMIT
         self._transactions.end(asked.transaction_id, call.caller, call.seconds_left, is_commit=is_commit)
+        return ()
 
-    def _cancel_query(self, call: ServerCall, body: bytes) -> bytes:
+    def _session(self, call: ServerCall, _: bytes) -> Sequence[bytes]:
+        row = call.cursor().execute("SELECT current_database(), current_schema()").fetchone()
+        names = zip(("catalog", "schema"), row, strict=True)
+        options = {name: messages.SessionOptionValue(string_value=value) for name, value in names}
+        return (messages.GetSessionOptionsResult(session_options=options).SerializeToString(),)
+
+    def _cancel_query(self, caller: Caller, body: bytes) -> Sequence[bytes]:
         info = _of(messages.ActionCancelQueryRequest, body).info
-        result = messages.ActionCancelQueryResult(result=self._cancel(call.caller, info))
-        return packed(result)
+        return (packed(messages.ActionCancelQueryResult(result=self._cancel(caller, info))),)
 
-    def _cancel_info(self, call: ServerCall, body: bytes) -> bytes:
+    def _cancel_info(self, caller: Caller, body: bytes) -> Sequence[bytes]:
         try:
             info = messages.CancelFlightInfoRequest.FromString(body).info
         except DecodeError:
             raise RequestError("not a message of Flight", found=body[:20]) from None
-        return messages.CancelFlightInfoResult(status=self._cancel(call.caller, info)).SerializeToString()
+        return (messages.CancelFlightInfoResult(status=self._cancel(caller, info)).SerializeToString(),)
 
     def _cancel(self, caller: Caller, info: bytes) -> Any:
         """Stop the queries of a FlightInfo, and return whether one of them ran."""
@@ -277,10 +306,11 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
             ticket = unpacked(endpoint.ticket.ticket)
             if not isinstance(ticket, messages.TicketStatementQuery):
                 continue
-            owner, call = self._running.get(read_handle(ticket.statement_handle).id, (None, None))
-            if owner == caller and call is not None:
-                call.cancel(AbandonedError("the client cancelled the query"))
-                found = True
+            asked = read_handle(ticket.statement_handle).id
+            for key, call in [*self._running]:
+                if key == asked and call.caller == caller:
+                    call.cancel(AbandonedError("the client cancelled the query"))
+                    found = True
         results = messages.ActionCancelQueryResult
         return results.CANCEL_RESULT_CANCELLED if found else results.CANCEL_RESULT_NOT_CANCELLABLE
 
@@ -288,11 +318,11 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
     def _cancellable(self, key: bytes, call: ServerCall) -> Iterator[None]:
         if not key:
             raise RequestError("not a ticket of this server")
-        self._running[key] = (call.caller, call)
+        self._running.add((key, call))
         try:
             yield
         finally:
-            self._running.pop(key, None)
+            self._running.discard((key, call))
 
     @contextmanager
     def _call(self, context: flight.ServerCallContext, name: str, *, is_upload: bool = False) -> Iterator[ServerCall]:
@@ -324,7 +354,7 @@ def _handle_asked(asked: Message) -> messages.Handle:
         return new_handle(asked.query, _transaction(asked))
     if isinstance(asked, messages.CommandPreparedStatementQuery):
         return read_handle(asked.prepared_statement_handle)
-    raise RequestError("not a command that returns rows", found=type(asked).__name__)
+    raise UnsupportedError("not a command that returns rows", found=type(asked).__name__)
 
 
 def _transaction(message: Any) -> bytes | None:
@@ -353,13 +383,6 @@ def _info(
     schema: pa.Schema | None, descriptor: flight.FlightDescriptor, ticket: bytes, rows: int = -1
 ) -> flight.FlightInfo:
     return flight.FlightInfo(schema, descriptor, [flight.FlightEndpoint(ticket, [])], rows, -1)
-
-
-def _batches(reader: flight.MetadataRecordBatchReader) -> Iterator[pa.RecordBatch]:
-    """Yield the uploaded batches."""
-    for chunk in reader:
-        if chunk.data is not None:
-            yield chunk.data
 
 
 def _scheme(settings: ServeSettings) -> str:

@@ -10,6 +10,7 @@ import re
 import secrets
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
@@ -19,9 +20,11 @@ from lance_duck.duck.changes.effects import EffectKind, effects
 from lance_duck.duck.statement.head import FirstWords, StatementKind
 from lance_duck.duck.statement.placeholders import placeholders_in
 from lance_duck.duck.statement.text import Statement
+from lance_duck.errors import InvalidInputError, NotFoundError
 from lance_duck.serve.flight.batches import without_dictionaries
 from lance_duck.serve.flight.kept import KeptRows
 from lance_duck.serve.flight.messages import packed_values, unpacked_values
+from lance_duck.serve.flight.placeholder_types import placeholder_types
 from lance_duck.serve.flight.transactions import FlightTransactions
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import RequestError
@@ -52,14 +55,15 @@ class FlightStatements:
         The first is None for a change, and if DuckDB needs the values of placeholders.
         """
         names = placeholder_names(handle.query)
-        parameters = pa.schema([(name, pa.string()) for name in names])
+        types = placeholder_types(handle.query, partial(self._table_schema, call, handle)) if names else {}
+        parameters = pa.schema([(name, types.get(name, pa.string())) for name in names])
         if not _reads(handle.query):
             checked_effects(call, handle.query)
             return None, parameters
         try:
             values = pa.table({name: pa.nulls(1) for name in names})
             return without_dictionaries(self._schema(call, handle, values)), parameters
-        except duckdb.Error:
+        except (duckdb.Error, InvalidInputError):
             if not names:
                 raise
             return None, parameters
@@ -164,6 +168,14 @@ class FlightStatements:
             rows = _run_on(call, cursor, handle.query, values, max_rows)
             stack.enter_context(closing(rows.batches))
             yield rows
+
+    def _table_schema(self, call: ServerCall, handle: Handle, table: str) -> pa.Schema:
+        """Return the schema of a table in the transaction of a statement. It is empty if the table cannot be read."""
+        query = Handle(query=f"FROM {table}", transaction_id=handle.transaction_id)
+        try:
+            return without_dictionaries(self._schema(call, query, None))
+        except (duckdb.Error, NotFoundError):
+            return pa.schema([])
 
     def _schema(self, call: ServerCall, handle: Handle, values: pa.Table | None) -> pa.Schema:
         with self._run(call, handle, values, 0) as rows:

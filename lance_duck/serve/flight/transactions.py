@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 IDLE: Final = 60.0
 """Time after which an unused transaction is rolled back, in seconds."""
 _MOST: Final = 64
-"""Maximum number of open transactions. Each has a connection to DuckDB."""
+"""Maximum number of transactions that have begun in DuckDB. Each has a connection."""
 _REMEMBERED: Final = 10_000
-"""Maximum number of ended transactions whose clients are remembered."""
+"""Maximum number of ended transactions whose clients are remembered, and of transactions without a statement."""
 
 
 @dataclass(eq=False)
@@ -32,14 +32,14 @@ class FlightTransaction:
     Attributes:
         caller: Who opened it.
         peer: Address of the client.
-        cursor: Its connection.
+        cursor: Its connection. None before the first statement.
         lock: Held by the statement that runs in it.
         used: When the last statement ended. A monotonic time, in seconds.
     """
 
     caller: Caller
     peer: str
-    cursor: Connection
+    cursor: Connection | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     used: float = field(default_factory=time.monotonic)
 
@@ -48,7 +48,8 @@ class FlightTransactions:
     """Open transactions by their ids.
 
     Drivers prepare a statement in one transaction and run it in the next one of their connection. The id of a
-    transaction that its client ended therefore also finds the open transaction of this client.
+    transaction that its client ended therefore also finds the open transaction of this client. They also begin a
+    transaction long before its first statement. It begins in DuckDB at the first statement, and cannot expire earlier.
 
     Args:
         connect: Returns a new connection.
@@ -61,49 +62,58 @@ class FlightTransactions:
         self._ended: OrderedDict[bytes, str] = OrderedDict()  # addresses of clients
 
     def begin(self, caller: Caller, peer: str) -> bytes:
-        """Open a transaction, and return its id.
-
-        Raises:
-            BusyError: Too many transactions are open.
-        """
+        """Open a transaction, and return its id."""
         key = secrets.token_bytes(16)
-        cursor = self._connect()
-        cursor.begin()
         with self._lock:
-            if len(self._open) < _MOST:
-                self._open[key] = FlightTransaction(caller, peer, cursor)
-                return key
-        cursor.close()
-        raise BusyError("too many transactions are open", expected=f"at most {_MOST}")
+            self._open[key] = FlightTransaction(caller, peer)
+            unused = [each for each, found in self._open.items() if found.cursor is None]
+            for each in unused[:-_REMEMBERED]:
+                del self._open[each]
+        return key
 
     @contextmanager
     def using(self, key: bytes, caller: Caller, patience: float) -> Iterator[Connection]:
         """Wait until no other statement runs in a transaction, and yield its connection.
 
         Raises:
+            BusyError: Too many transactions are open.
             RequestError: The transaction is not open, or its statement runs longer than `patience` seconds.
         """
         with self._lock:
             peer = self._ended.get(key)
             found = self._open.get(key) or next((each for each in self._open.values() if each.peer == peer), None)
         with self._holding(found, caller, patience) as transaction:
-            yield transaction.cursor
+            yield transaction.cursor or self._begun(transaction)
+
+    def _begun(self, transaction: FlightTransaction) -> Connection:
+        cursor = self._connect()
+        cursor.begin()
+        with self._lock:
+            if sum(each.cursor is not None for each in self._open.values()) < _MOST:
+                transaction.cursor = cursor
+                return cursor
+        cursor.close()
+        raise BusyError("too many transactions are open", expected=f"at most {_MOST}")
 
     def end(self, key: bytes, caller: Caller, patience: float, *, is_commit: bool) -> None:
-        """Commit a transaction, or roll it back. It ends even if this fails.
+        """Commit a transaction, or roll it back. It ends even if this fails. Nothing remains of one that has expired.
 
         Raises:
             RequestError: The transaction is not open.
             CommitConflictError: Another writer changed the same rows.
         """
-        with self._holding(self._open.get(key), caller, patience) as found:
+        opened = self._open.get(key)
+        if opened is None and not is_commit:
+            return
+        with self._holding(opened, caller, patience) as found:
             with self._lock:
                 del self._open[key]
                 self._ended[key] = found.peer
                 while len(self._ended) > _REMEMBERED:
                     self._ended.popitem(last=False)
-            with closing(found.cursor) as cursor:
-                cursor.commit() if is_commit else cursor.rollback()
+            if found.cursor is not None:
+                with closing(found.cursor) as cursor:
+                    cursor.commit() if is_commit else cursor.rollback()
 
     @contextmanager
     def _holding(self, found: FlightTransaction | None, caller: Caller, patience: float) -> Iterator[FlightTransaction]:
@@ -124,11 +134,15 @@ class FlightTransactions:
         limit = time.monotonic() - idle
         with self._lock:
             for key, each in [*self._open.items()]:
-                if each.used <= limit and each.lock.acquire(blocking=False):
+                if each.cursor is not None and each.used <= limit and each.lock.acquire(blocking=False):
                     del self._open[key]
                     each.cursor.close()
                     each.lock.release()
 
 
 def _not_open() -> RequestError:
-    return RequestError("the transaction is not open", expected=f"one that was used in the last {IDLE:g} seconds")
+    return RequestError(
+        "the transaction is not open",
+        expected=f"one that was used in the last {IDLE:g} seconds",
+        remedy="call rollback of the connection, and repeat the statements",
+    )

@@ -274,6 +274,25 @@ class CancelFlightInfoResult(_message.Message):
     status: int
     def __init__(self, status: _Optional[int] = ...) -> None: ...
 
+class SessionOptionValue(_message.Message):
+    __slots__ = ("string_value",)
+    STRING_VALUE_FIELD_NUMBER: _ClassVar[int]
+    string_value: str
+    def __init__(self, string_value: _Optional[str] = ...) -> None: ...
+
+class GetSessionOptionsResult(_message.Message):
+    __slots__ = ("session_options",)
+    class SessionOptionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: SessionOptionValue
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[SessionOptionValue, _Mapping]] = ...) -> None: ...
+    SESSION_OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    session_options: _containers.MessageMap[str, SessionOptionValue]
+    def __init__(self, session_options: _Optional[_Mapping[str, SessionOptionValue]] = ...) -> None: ...
+
 class CloseSessionResult(_message.Message):
     __slots__ = ("status",)
     class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
