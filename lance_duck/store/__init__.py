@@ -12,7 +12,7 @@ Never here: the meaning of the bytes.
 """
 
 from lance_duck.store.base import Entry, Store, is_temporary
-from lance_duck.store.client import CACHE_SIZE_OPTION, service_options, with_cache
+from lance_duck.store.client import CACHE_OPTION, CACHE_SIZE_OPTION, service_options, with_cache
 from lance_duck.store.external import ExternalManifestStore, register_manifest_store
 from lance_duck.store.local_write import delete_temporary, new_folder, remove_empty_folders
 from lance_duck.store.mapped import let_go_below
@@ -31,6 +31,7 @@ from lance_duck.store.uri import (
 )
 
 __all__ = [
+    "CACHE_OPTION",
     "CACHE_SIZE_OPTION",
     "Buffer",
     "ByteRange",

@@ -64,10 +64,10 @@ _REFUSED = ("401 Unauthorized", "403 Forbidden", "ExpiredToken")
 """Phrases in the library's messages about refused credentials. Some of these errors do not have a specific class."""
 _RETRY_OPTIONS = ("client_max_retries", "client_retry_timeout")
 _LEAST_HIDDEN = 4  # minimum length of values that are masked in the library's messages
-# Options of this package that services do not use.
-_OWN_OPTIONS = (CACHE_OPTION, CACHE_SIZE_OPTION, "checksums", "fsync", "manifest_store")
+OWN_OPTIONS: Final = (CACHE_OPTION, CACHE_SIZE_OPTION, "checksums", "fsync", "manifest_store")
+"""Options of this package that services do not use."""
 _NAMES = (
-    *_OWN_OPTIONS,
+    *OWN_OPTIONS,
     *_CLIENT_OPTIONS,
     *_RETRY_OPTIONS,
     *("hf_endpoint", _HUB_OPTION),
@@ -273,7 +273,7 @@ def _split_options(options: tuple[tuple[str, str], ...]) -> tuple[dict[str, str]
     client: dict[str, Any] = {}
     retry: dict[str, Any] = {}
     for name, value in options:
-        if name in _OWN_OPTIONS:
+        if name in OWN_OPTIONS:
             continue
         bare = _bare(name)
         if name == _HUB_OPTION:

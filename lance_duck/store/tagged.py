@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import obstore
 
-from lance_duck import lazy
+from lance_duck import forks, lazy
 from lance_duck.store.client import call
-from lance_duck.store.costs import GETS_AT_ONCE
+from lance_duck.store.costs import GETS_AT_ONCE, SHORT_BODY
 from lance_duck.store.counted import count_bytes
 
 if TYPE_CHECKING:
@@ -37,17 +38,14 @@ class TaggedRequests:
         return metadata["size"], _tag(metadata)
 
     def fetch(self, runs: Sequence[tuple[int, int]]) -> list[disk_cache.FetchedPart]:
-        """See `ObjectReader.fetch`. Requests run concurrently."""
+        """See `ObjectReader.fetch`. Up to `GETS_AT_ONCE` requests run concurrently."""
         options = [{"range": (offset, offset + size)} for offset, size in runs]
         if len(runs) == 1:
             return [self._get(options[0])]
-
-        def get() -> list[disk_cache.FetchedPart]:
-            # The calling thread may run an event loop of its own.
-            with ThreadPoolExecutor(1, thread_name_prefix="lance_duck-get") as pool:
-                return pool.submit(lambda: asyncio.run(self._get_all(options))).result()
-
-        parts = call("get", self._path, get, len(runs))
+        batches = [options[at : at + GETS_AT_ONCE] for at in range(0, len(options), GETS_AT_ONCE)]
+        parts = [
+            part for batch in batches for part in call("get", self._path, partial(self._get_all, batch), len(batch))
+        ]
         count_bytes("get", self._path, sum(len(part.data) for part in parts))
         return parts
 
@@ -64,15 +62,31 @@ class TaggedRequests:
         count_bytes("get", self._path, len(part.data))
         return part
 
-    async def _get_all(self, options: Sequence[Any]) -> list[disk_cache.FetchedPart]:
-        free = asyncio.Semaphore(GETS_AT_ONCE)
+    def _get_all(self, batch: Sequence[Any]) -> list[disk_cache.FetchedPart]:
+        results = asyncio.run_coroutine_threadsafe(self._responses(batch), _loop(forks.count())).result()
+        return [_part(result.meta, result.bytes() if data is None else data) for result, data in results]
 
-        async def get(each: Any) -> disk_cache.FetchedPart:
-            async with free:
-                result = await obstore.get_async(self._client, self._key, options=each)
-                return _part(result.meta, await result.bytes_async())
+    async def _responses(self, batch: Sequence[Any]) -> list[tuple[Any, Any]]:
+        """Return the responses. Only the bodies of long ones have been read."""
 
-        return await asyncio.gather(*map(get, options))
+        async def get(each: Any) -> tuple[Any, Any]:
+            result = await obstore.get_async(self._client, self._key, options=each)
+            start, stop = result.range
+            return result, await result.bytes_async() if stop - start > SHORT_BODY else None
+
+        return await asyncio.gather(*map(get, batch))
+
+
+@lru_cache(1)
+def _loop(born: int) -> asyncio.AbstractEventLoop:
+    """Return an event loop that runs in a thread. Calling threads may run event loops of their own.
+
+    Args:
+        born: Number of forks: a forked child needs a new loop.
+    """
+    loop = asyncio.new_event_loop()
+    Thread(target=loop.run_forever, name="lance_duck-get", daemon=True).start()
+    return loop
 
 
 def _part(metadata: Any, data: Any) -> disk_cache.FetchedPart:

@@ -21,6 +21,7 @@ from lance_duck.store.base import Store
 from lance_duck.store.client import (
     CACHE_OPTION,
     CACHE_SIZE_OPTION,
+    OWN_OPTIONS,
     bucket_client,
     check_options,
     refuse_unknown_options,
@@ -104,7 +105,7 @@ def open_store(
         raise InvalidInputError("uri", expected="a path or URI without NUL", found=repr(text))
     if ".." in names:
         raise InvalidInputError("the URI contains '..'", where=text)
-    client = bucket_client(bucket, options)
+    client = bucket_client(bucket, tuple(option for option in options if option[0] not in OWN_OPTIONS))
     can_list = parts.scheme.lower() not in _WEB
     cache = None if parts.scheme in _OF_PROCESS else _bucket_cache(bucket, dict(options), is_immutable)
     return ObjectStore(

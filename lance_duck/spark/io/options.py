@@ -19,6 +19,7 @@ from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeErro
 from lance_duck.redact import shown_option
 from lance_duck.snapshot.versions import to_moment
 from lance_duck.spark.table_ref import TableRef
+from lance_duck.store import CACHE_OPTION, CACHE_SIZE_OPTION, with_cache
 from lance_duck.verbs.writing.settings import WriteSettings
 
 _T = TypeVar("_T")
@@ -35,6 +36,7 @@ WITHOUT_EFFECT: Final = frozenset(
         *("maxrowspergroup", "usequeuedwritebuffer", "queuedepth"),
     }
 )
+_CACHE: Final = {"cache": CACHE_OPTION, "cachesize": CACHE_SIZE_OPTION}
 _READ: Final = {
     **dict.fromkeys(("version", "versionasof"), "version"),
     "tag": "tag",
@@ -51,6 +53,7 @@ _READ: Final = {
     "maxpartitionbytes": "max_partition_bytes",
     "minpartitions": "min_partitions",
     "containsnull": "contains_null",
+    **_CACHE,
     "storageoptions": "storage_options",
 }
 _WRITE: Final = {
@@ -64,6 +67,7 @@ _WRITE: Final = {
     **dict.fromkeys(("commitmessage", "usermetadata"), "commit_message"),
     "overwriteschema": "overwrite_schema",
     "containsnull": "contains_null",  # INSERT INTO a view passes the options of the view
+    **_CACHE,
     "storageoptions": "storage_options",
 }
 _REFUSED: Final = {
@@ -264,7 +268,9 @@ class _OptionValues:
             )
         storage = self.get("storage_options", _storage, default={})
         storage |= {key[len(STORAGE) :]: value for key, value in options.items() if key.startswith(STORAGE)}
-        return TableRef.of(path, storage)
+        size = self.get(CACHE_SIZE_OPTION, str)
+        storage |= {} if size is None else {CACHE_SIZE_OPTION: size}
+        return TableRef.of(path, with_cache(storage, self.get(CACHE_OPTION, str)))
 
 
 def _unknown(key: str, plain: str, names: Mapping[str, str]) -> InvalidInputError | UnsupportedError:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from lance_duck import lazy
 from lance_duck.arrow.types import storage_type
 from lance_duck.dataset import LanceDataset, dataset
 from lance_duck.lazy import uncollected
@@ -35,8 +37,13 @@ from lance_duck.spark.costs import (
 from lance_duck.spark.io.options import ReadOptions
 from lance_duck.spark.io.types import Declaration, spark_schema
 from lance_duck.spark.table_ref import pin
-from lance_duck.store import local_path
+from lance_duck.store import CACHE_OPTION, local_path
 from lance_duck.wire.fragment import Fragment
+
+if TYPE_CHECKING:
+    from lance_duck.store import disk_cache
+else:
+    disk_cache = lazy.modules(globals(), "lance_duck.store", "disk_cache")
 
 
 @dataclass(frozen=True)
@@ -96,6 +103,8 @@ class LanceReader(DataSourceReader):
         declaration = Declaration(self._schema, reader.schema)
         for batch in reader:
             yield from declaration.pieces(batch)
+        if CACHE_OPTION in dict(self._options.place.storage_options):
+            disk_cache.wait_for_blocks()  # Spark may kill the worker
 
     def _scanner(self, table: LanceDataset, partition: LancePartition | None) -> LanceScanner:
         options = self._options

@@ -1,4 +1,4 @@
-"""A block of an object, as a file. Blocks have 1 MiB, and consist of pages of 64 KiB. A file has some or all pages.
+"""A block of an object, as a file. Blocks have 1 MiB, and consist of pages of 16 KiB. A file has some or all pages.
 
     offset  size
     0       8     "lanceblk"
@@ -7,9 +7,9 @@
     48      8     digest of the object's e-tag
     56      8     number of the block: its offset in the object, divided by 1 MiB
     64      8     which pages the file has: bit 0 is the first page of the block
-    72      128   digest of each page, 0 for a missing page
-    200     8     digest of the 200 bytes before
-    208     …     the pages in order; the last page of an object is shorter
+    72      512   digest of each page, 0 for a missing page
+    584     8     digest of the 584 bytes before
+    592     …     the pages in order; the last page of an object is shorter
 
 Numbers are little-endian and unsigned. Digests are XXH3-64. The version of this layout is in the name of the folder.
 """
@@ -19,6 +19,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import BinaryIO, Final
 
 import numpy as np
@@ -26,9 +27,9 @@ import numpy as np
 from lance_duck.checksums.digests import digest
 from lance_duck.store.request import Bytes
 
-PAGE: Final = 64 << 10
-"""Size of a page in bytes. Reads fetch whole pages. A page costs half as much as a request (`COALESCED_GAP`)."""
-PAGES: Final = 16
+PAGE: Final = 16 << 10
+"""Size of a page in bytes. Reads fetch whole pages. 100 scattered rows fetch 7 MB, and 10 MB with pages of 64 KiB."""
+PAGES: Final = 64
 """Number of pages in a block."""
 BLOCK: Final = PAGE * PAGES
 """Size of a block in bytes. A scan of 1 GB then reads a thousand files."""
@@ -58,8 +59,8 @@ class ObjectVersion:
         return min(PAGE, self.size - page * PAGE)
 
 
-def encode_block(version: ObjectVersion, number: int, pages: Mapping[int, Bytes]) -> list[Bytes]:
-    """Return the content of a block's file, in pieces.
+def encode_block(version: ObjectVersion, number: int, pages: Mapping[int, Bytes]) -> Bytes:
+    """Return the content of a block's file.
 
     Args:
         version: The object.
@@ -71,7 +72,7 @@ def encode_block(version: ObjectVersion, number: int, pages: Mapping[int, Bytes]
     digests = (digest(pages[page]) if page in pages else 0 for page in range(first, first + PAGES))
     header = _HEADER.pack(_MAGIC, version.name, version.size, version.tag, number, bits, *digests)
     whole = header + _DIGEST.pack(digest(header))
-    return [np.frombuffer(whole, np.uint8), *(pages[page] for page in sorted(pages))]
+    return np.concatenate([np.frombuffer(whole, np.uint8), *(pages[page] for page in sorted(pages))])
 
 
 def read_block(
@@ -100,11 +101,14 @@ def read_block(
     if file_size != HEADER_BYTES + sum(version.page_bytes(page) for page in present):
         return None
     pages = {}
-    for place, page in enumerate(present):
-        if wanted is None or page in wanted:
-            file.seek(HEADER_BYTES + place * PAGE)
-            data = file.read(version.page_bytes(page))
-            if digest(data) != digests[page - first]:
+    places = [place for place, page in enumerate(present) if wanted is None or page in wanted]
+    for _, adjacent in groupby(enumerate(places), lambda each: each[1] - each[0]):
+        run = [place for _, place in adjacent]
+        file.seek(HEADER_BYTES + run[0] * PAGE)
+        data = np.frombuffer(file.read(len(run) * PAGE), np.uint8)
+        for at, place in enumerate(run):
+            page = data[at * PAGE : (at + 1) * PAGE]
+            if digest(page) != digests[present[place] - first]:
                 return None
-            pages[page] = np.frombuffer(data, np.uint8)
+            pages[present[place]] = page
     return pages

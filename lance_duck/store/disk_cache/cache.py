@@ -22,6 +22,7 @@ from lance_duck.store.disk_cache.claim import claim
 from lance_duck.store.disk_cache.folder import CacheFolder
 from lance_duck.store.disk_cache.plan import ReadPieces, pages_of, ranges_to_fetch, split
 from lance_duck.store.disk_cache.room import Room
+from lance_duck.store.disk_cache.waiting import WaitingBlocks
 from lance_duck.store.request import Bytes
 from lance_duck.telemetry.metrics import BYTES_READ, CACHE_HITS, CACHE_MISSES
 
@@ -77,6 +78,7 @@ class DiskCache:
         self.folder = CacheFolder(root)
         self.room = Room(self.folder, limit)
         self._known: LruCache[ObjectVersion] = LruCache(_KNOWN_OBJECTS)
+        self._waiting = WaitingBlocks(self._write)
         self._off_until: float | None = None
         try:
             claim(root)
@@ -85,9 +87,10 @@ class DiskCache:
 
     def is_on(self) -> bool:
         """Return whether the cache can be used. After a pause, claims the folder again: it may have been deleted."""
-        if self._off_until is None:
+        off_until = self._off_until  # another thread may turn the cache on
+        if off_until is None:
             return True
-        if time.monotonic() < self._off_until:
+        if time.monotonic() < off_until:
             return False
         try:
             claim(self.folder.root)
@@ -98,9 +101,11 @@ class DiskCache:
         return True
 
     def turn_off(self, error: Exception) -> None:
-        """Stop using the cache for a minute, because the disk failed."""
-        self._off_until = time.monotonic() + _PAUSE
-        _LOG.warning("the cache %s is off for a minute: %s", shown(self.folder.root), shown(error))
+        """Stop using the cache for a minute, because the disk failed. Another thread may have done so."""
+        off_until, now = self._off_until, time.monotonic()
+        self._off_until = now + _PAUSE
+        if off_until is None or off_until <= now:
+            _LOG.warning("the cache %s is off for a minute: %s", shown(self.folder.root), shown(error))
 
     def known(self, name: bytes, size: int | None = None) -> ObjectVersion | None:
         """Return what the store said about an object in this process. None if it was not asked, or the size differs."""
@@ -123,23 +128,29 @@ class DiskCache:
         found: dict[int, Bytes] = {}
         try:
             for number in sorted({page // PAGES for page in wanted}):
-                found |= self.folder.find(version, number, wanted)
+                waiting = self._waiting.find(version, number)
+                found |= {page: data for page, data in waiting.items() if page in wanted}
+                if any(page // PAGES == number for page in wanted - found.keys()):
+                    found |= self.folder.find(version, number, wanted - found.keys())
         except OSError as error:
             self.turn_off(error)
         BYTES_READ.add("disk_cache", by=sum(map(len, found.values())))
         return found
 
     def store(self, version: ObjectVersion, offset: int, data: Bytes) -> None:
-        """Store a range that begins and ends with a page, if there is room."""
+        """Store a range that begins and ends with a page, soon and if there is room."""
         if version.size * _LARGEST_SHARE > self.room.limit and len(data) >= BLOCK:
             return
         blocks: dict[int, dict[int, Bytes]] = {}
         for page, piece in split(offset, data).items():
             blocks.setdefault(page // PAGES, {})[page] = piece
+        for number, pages in blocks.items():
+            self._waiting.add(version, number, pages)
+
+    def _write(self, version: ObjectVersion, number: int, pages: Mapping[int, Bytes]) -> None:
         try:
-            for number, pages in blocks.items():
-                if self.is_on():
-                    self.folder.add(version, number, pages, self.room.reserve)
+            if self.is_on():
+                self.folder.add(version, number, pages, self.room.reserve)
         except OSError as error:
             self.turn_off(error)
 

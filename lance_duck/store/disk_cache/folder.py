@@ -2,7 +2,7 @@
 
     CACHEDIR.TAG                                      see `claim`
     evict.lock                                        locked by the process that evicts blocks
-    v1/{2 hex digits}/{62 hex digits}-{number}.blk    a block: see `blocks`; the digits are the object's name
+    v2/{2 hex digits}/{62 hex digits}-{number}.blk    a block: see `blocks`; the digits are the object's name
     …/{…}.blk#{digits}                                a block that is being written, or remains of a killed process
 
 Files appear by renaming, so that a file is always whole. They are not flushed: after a power failure, checksums reveal
@@ -15,7 +15,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from typing import Final, NamedTuple
 
@@ -24,7 +24,7 @@ from lance_duck.store.disk_cache.blocks import PAGES, ObjectVersion, encode_bloc
 from lance_duck.store.disk_cache.claim import is_cache
 from lance_duck.store.request import Bytes
 
-VERSION: Final = "v1"
+VERSION: Final = "v2"
 SUFFIX: Final = ".blk"
 _FRESH: Final = 3600.0
 """Seconds during which a block that is read again keeps its time. This saves system calls."""
@@ -95,12 +95,12 @@ class CacheFolder:
         """
         path = self._path(version.name, number)
         present = {} if len(pages) == PAGES else self.find(version, number, None)
-        pieces = encode_block(version, number, present | dict(pages))
-        with reserve(sum(map(len, pieces))) as has_room:
+        data = encode_block(version, number, present | dict(pages))
+        with reserve(len(data)) as has_room:
             if has_room:
                 if not os.path.isdir(os.path.dirname(path)):
                     self._make_directory(os.path.dirname(path))
-                _write_file(path, pieces)
+                _write_file(path, data.data)
 
     def files(self) -> Iterator[BlockFile]:
         """Yield all blocks and temporary files, also of other versions of this package."""
@@ -147,19 +147,14 @@ def _entries(directory: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _write_file(path: str, pieces: Sequence[Bytes]) -> None:
+def _write_file(path: str, data: memoryview) -> None:
     temporary = temporary_name(path)
     try:
         with open(temporary, "xb", buffering=0) as file:
-            for piece in pieces:
-                _write(file.fileno(), piece.data)
+            while data:
+                data = data[os.write(file.fileno(), data) :]
         os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise
-
-
-def _write(descriptor: int, data: memoryview) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]

@@ -12,8 +12,6 @@ from lance_duck.store.costs import COALESCED_GAP
 from lance_duck.store.disk_cache.blocks import PAGE
 from lance_duck.store.request import Bytes
 
-_MOST_PAGES: Final = (8 << 20) // PAGE
-"""Maximum number of pages in one request: 8 MiB. Longer ranges are fetched by several requests at once."""
 _GAP_PAGES: Final = COALESCED_GAP // PAGE
 
 
@@ -35,7 +33,7 @@ def ranges_to_fetch(pages: Iterable[int], size: int) -> list[tuple[int, int]]:
     """
     runs: list[list[int]] = []
     for page in sorted(pages):
-        if runs and page - runs[-1][1] <= _GAP_PAGES and page - runs[-1][0] < _MOST_PAGES:
+        if runs and page - runs[-1][1] <= _GAP_PAGES:
             runs[-1][1] = page + 1
         else:
             runs.append([page, page + 1])
@@ -57,7 +55,7 @@ class ReadPieces:
     """
 
     def __init__(self, pages: Mapping[int, Bytes], runs: Mapping[int, Bytes]) -> None:
-        fetched = {page for offset, data in runs.items() for page in split(offset, data)}
+        fetched = {page for offset, data in runs.items() for page in pages_of([offset], [len(data)])}
         data_at = {page * PAGE: data for page, data in pages.items() if page not in fetched} | dict(runs)
         self._starts = sorted(data_at)
         self._data = [data_at[start] for start in self._starts]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lance_duck.errors import InvalidInputError, NotFoundError
 from lance_duck.store.disk_cache.claim import is_cache
 from lance_duck.store.disk_cache.folder import CacheFolder, remove
+from lance_duck.store.disk_cache.waiting import wait_for_blocks
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,11 @@ class Usage:
 
 
 def usage(folder: str) -> Usage:
-    """Return what a cache folder contains. Raises the errors of `clear`."""
+    """Return what a cache folder contains. Raises the errors of `clear`.
+
+    Blocks that wait in this process are written first.
+    """
+    wait_for_blocks()
     files = list(_checked(folder).files())
     objects = {file.path.rpartition("-")[0] for file in files}
     return Usage(

@@ -17,7 +17,7 @@ from lance_duck.store import open_store
 from lance_duck.store import uri as uris
 from lance_duck.store.client import bucket_client
 from lance_duck.store.disk_cache import cache as disk_cache
-from lance_duck.store.disk_cache import clear, usage
+from lance_duck.store.disk_cache import clear, usage, wait_for_blocks
 from lance_duck.store.object import ObjectStore
 from lance_duck.wire.paths import is_immutable
 
@@ -58,7 +58,8 @@ def content(seed: int) -> bytes:
 
 
 def opened(root: str, options: dict[str, str]) -> ObjectStore:
-    """Return the store as a new process opens it."""
+    """Return the store as a new process opens it, after the process before has ended."""
+    wait_for_blocks()
     disk_cache._opened.cache_clear()
     store = open_store(f"s3://{BUCKET}/{root}", options, (), is_immutable)
     assert isinstance(store, ObjectStore)

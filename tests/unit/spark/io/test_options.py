@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from typing import Any
 
@@ -115,6 +116,16 @@ def test_invalid_write_options_are_rejected(options: dict[str, str]) -> None:
     (name,) = options
     with pytest.raises(LanceDuckError, match=f"option '{name}'"):
         SparkWriteOptions.of({"path": "/t"} | options)
+
+
+@pytest.mark.parametrize("parse", [ReadOptions.of, SparkWriteOptions.of])
+def test_a_cache_is_an_option_of_its_own(parse: Any) -> None:
+    options = {"path": "/t", "storage.cache": "/other", "storage.region": "eu"}
+    assert parse(options).place == TableRef("/t", (("cache", "/other"), ("region", "eu")))
+    for name in ("cacheSize", "cache_size", "cachesize"):
+        place = parse(options | {"cache": "/folder", name: "5GB"}).place
+        assert place == TableRef("/t", (("cache", "/folder"), ("cache_size", "5GB"), ("region", "eu")))
+    assert dict(parse({"path": "/t", "cache": "folder"}).place.storage_options) == {"cache": os.path.abspath("folder")}
 
 
 def test_options_of_other_formats_are_ignored() -> None:

@@ -82,4 +82,4 @@ def test_a_block_of_another_length_is_refused(number: int, data: st.DataObject) 
 )
 def test_a_block_of_another_object_is_refused(other: ObjectVersion) -> None:
     assert read(written(0, {0}), 0, {0}, other) is None
-    assert read(written(0, {0}), 1, {16}) is None
+    assert read(written(0, {0}), 1, {PAGES}) is None

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from lance_duck.store.disk_cache.blocks import BLOCK, PAGE, ObjectVersion
-from lance_duck.store.disk_cache.folder import CacheFolder, is_block
+from lance_duck.store.disk_cache.folder import VERSION, CacheFolder, is_block
 from lance_duck.store.request import Bytes
 
 OBJECT: Final = ObjectVersion(bytes(range(32)), BLOCK + 100, 5)
@@ -113,7 +113,7 @@ def write_a_part(descriptor, data):
     os.kill(os.getpid(), signal.SIGKILL)
 os.write = write_a_part
 version = ObjectVersion(bytes(range(32)), (1 << 20) + 100, 5)
-CacheFolder(sys.argv[1]).add(version, 0, {1: np.ones(65536, np.uint8)}, lambda _: nullcontext(True))
+CacheFolder(sys.argv[1]).add(version, 0, {1: np.ones(16384, np.uint8)}, lambda _: nullcontext(True))
 """
 
 
@@ -133,6 +133,6 @@ def test_files_of_all_versions_are_listed_but_no_others(folder: CacheFolder) -> 
     newer = Path(folder.root) / "v9" / "ab"
     newer.mkdir(parents=True)
     (newer / "cd-0.blk").write_bytes(b"12345")
-    (Path(folder.root) / "v1" / "notes").write_text("x")
+    (Path(folder.root) / VERSION / "notes").write_text("x")
     assert sorted(file.size for file in folder.files())[0] == 5
     assert len(list(folder.files())) == 3

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import lance_duck as ld
-from lance_duck.store.disk_cache.blocks import PAGE, ObjectVersion
-from lance_duck.store.disk_cache.folder import CacheFolder
+from lance_duck.store.disk_cache.blocks import HEADER_BYTES, PAGE, ObjectVersion
+from lance_duck.store.disk_cache.folder import VERSION, CacheFolder
 from lance_duck.store.disk_cache.room import Room
 
-FILE: Final = PAGE + 208
+FILE: Final = PAGE + HEADER_BYTES
 """Size of a block with one page."""
 
 
@@ -25,7 +25,7 @@ def version(number: int) -> ObjectVersion:
 
 def add(folder: CacheFolder, room: Room, number: int) -> None:
     folder.add(version(number), 0, {0: np.zeros(PAGE, np.uint8)}, room.reserve)
-    path = os.path.join(folder.root, "v1", "00", f"{number:062x}-0.blk")
+    path = os.path.join(folder.root, VERSION, "00", f"{number:062x}-0.blk")
     if os.path.exists(path):
         os.utime(path, (number, number))
 

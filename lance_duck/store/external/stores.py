@@ -1,16 +1,4 @@
-"""External manifest stores, which claim versions for stores without put-if-absent.
-
-An external manifest store is a small key-value table next to the object store, with one operation that the
-object store lacks: it maps (base URI, version) to the path of a manifest, and writes a key only if it is new.
-The option `storage_options={"manifest_store": url}` selects the store for a table. All writers of the table must use
-the same store.
-
-    sqlite:///absolute/path.db    built in: a file that all writers can access
-    {scheme}://…                  opened by the function given to `register_manifest_store` for that scheme
-
-You hold: the URL of an external manifest store. You get: an `ExternalManifestStore`, opened once per process.
-Never here: manifests themselves, and the order of claiming a version and writing its manifest.
-"""
+"""The interface of external manifest stores, and the kinds of stores by the scheme of their URL."""
 
 from __future__ import annotations
 
@@ -25,9 +13,9 @@ from lance_duck.forks import Lock
 from lance_duck.redact import shown, without_secrets
 
 if TYPE_CHECKING:
-    from lance_duck.store import sqlite
+    from lance_duck.store.external import sqlite
 else:
-    sqlite = lazy.modules(globals(), "lance_duck.store", "sqlite")
+    sqlite = lazy.modules(globals(), "lance_duck.store.external", "sqlite")
 
 OPTION = "manifest_store"
 

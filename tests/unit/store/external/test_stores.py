@@ -9,7 +9,7 @@ import pytest
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StoreError, UnsupportedError
 from lance_duck.store import ExternalManifestStore, open_store, register_manifest_store
 from lance_duck.store.external import manifest_store
-from lance_duck.store.sqlite import SqliteManifestStore
+from lance_duck.store.external.sqlite import SqliteManifestStore
 
 TABLE = "s3://bucket/t.lance"
 
