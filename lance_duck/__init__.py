@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from lance_duck.scan.statistics import ScanStatistics
     from lance_duck.schema import json_to_schema, schema_to_json
     from lance_duck.store import ExternalManifestStore, register_manifest_store
+    from lance_duck.stream_writer import StreamWriter, stream_writer
     from lance_duck.telemetry.metrics import metrics
     from lance_duck.text.analyser import tokenize
     from lance_duck.text.tokens import FtsToken
@@ -111,6 +112,7 @@ lazy.package(
         "query.marks": ("highlight", "snippet"),
         "telemetry.metrics": ("metrics",),
         "otel": ("instrument",),
+        "stream_writer": ("StreamWriter", "stream_writer"),
         "text.analyser": ("tokenize",),
         "text.tokens": ("FtsToken",),
         "verbs.columns.udf": ("BatchUDF", "batch_udf"),
@@ -195,6 +197,7 @@ __all__ = [
     "RetryableError",
     "ScanStatistics",
     "StoreError",
+    "StreamWriter",
     "TableDescription",
     "TableWarning",
     "Transaction",
@@ -221,6 +224,7 @@ __all__ = [
     "register_manifest_store",
     "schema_to_json",
     "snippet",
+    "stream_writer",
     "tokenize",
     "transaction",
     "warm_up",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -21,9 +21,10 @@ from lance_duck.duck.changes.parameters import NO_PARAMETERS, StatementParameter
 from lance_duck.duck.changes.prepared import Preparation, PreparedStatements
 from lance_duck.duck.changes.registry import WORDS, nested_changes, statements_of_head
 from lance_duck.duck.changes.result import ChangeResult, CountResult, nothing
+from lance_duck.duck.changes.rows.constants import ListedConstants
 from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.session import ChangeSession, PlannedQuery
-from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement, rejected_rows
+from lance_duck.duck.changes.table_statement import Change, LanceStatement, TableStatement, rejected_rows
 from lance_duck.duck.changes.tables.create import CreateStatement
 from lance_duck.duck.changes.tables.written_files import ComputedCopyStatement
 from lance_duck.duck.explain import rows_as_statement
@@ -67,26 +68,6 @@ _RUN_ALONE: Final = frozenset(StatementKind) - {StatementKind.UPKEEP, StatementK
 _CONCERNED: Final = re.compile(
     rf"\b({'|'.join((*WORDS, *(words for words, kind in KINDS.items() if kind in _RUN_ALONE)))})\b", re.IGNORECASE
 )
-
-
-@dataclass(frozen=True)
-class Change:
-    """A change requested by a statement.
-
-    Attributes:
-        statement: Its clauses.
-        sql: Its text, with numbered placeholders.
-        explain: The words of an EXPLAIN. Empty without one.
-    """
-
-    statement: LanceStatement
-    sql: str
-    explain: str
-
-    @property
-    def table(self) -> str:
-        """Unqualified name of the changed table. Empty if the statement does not change a table."""
-        return self.statement.target.name if isinstance(self.statement, TableStatement) else ""
 
 
 class ChangeRunner:
@@ -147,6 +128,12 @@ class ChangeRunner:
         target = _TARGET.match(sql)
         if target is not None and not self._session().is_ours(TableName(parts_of_name(target[1]), None, 0, 0)):
             return None  # avoids tokenizing a long list of rows for a native table
+        if (listed := ListedConstants.of(sql)) is not None:
+            with suppress(duckdb.ParserException):  # raised again below, for the whole statement
+                change = self._read(Clauses.of(listed.shape))
+                if change is not None and isinstance(change.statement, InsertStatement):
+                    change = replace(change, statement=replace(change.statement, constants=listed))
+                return change
         readable = Statement.of(sql).readable
         statements = statements_of(edited(readable, self._versions_called(readable)))
         if len(statements) != 1:
@@ -250,7 +237,7 @@ class ChangeRunner:
             self._check_writable(change, f"{(head.verb or '').upper()} of {change.subject}")
         is_on_a_name = isinstance(change, TableStatement) and change.target.path is None
         if change.parses and (head.verb in VERBS or nested or (head.verb == "alter" and is_on_a_name)):
-            self._native.extract_statements(statement.text)  # a syntax error refers to the text as written
+            _parse(self._native, statement.text)  # a syntax error refers to the text as written
         return Change(change, statement.text, head.explain.text)
 
     def _check_writable(self, statement: LanceStatement, where: str) -> None:
@@ -492,6 +479,11 @@ class ChangeRunner:
             self._block.discard()
             self._block.drafts.discard()
             self._block = None
+
+
+def _parse(native: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Let DuckDB parse a statement, unless it is known to be correct. Raises duckdb.ParserException."""
+    Statement.of(sql).result("parsed", lambda statement: len(native.extract_statements(statement.text)))
 
 
 def _last(results: Sequence[ChangeResult]) -> tuple[ChangeResult, int]:

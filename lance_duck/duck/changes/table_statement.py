@@ -1,4 +1,4 @@
-"""Base classes of the statements that change tables."""
+"""Base classes of the statements that change tables, and the change that a text requests."""
 
 from __future__ import annotations
 
@@ -83,6 +83,26 @@ class TableStatement(LanceStatement):
         """Return the schema of the table. Empty if the table is given by path."""
         schema = session.schema_of(self.target)
         return () if schema is None else (schema,)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change requested by a statement.
+
+    Attributes:
+        statement: Its clauses.
+        sql: Its text, with numbered placeholders.
+        explain: The words of an EXPLAIN. Empty without one.
+    """
+
+    statement: LanceStatement
+    sql: str
+    explain: str
+
+    @property
+    def table(self) -> str:
+        """Unqualified name of the changed table. Empty if the statement does not change a table."""
+        return self.statement.target.name if isinstance(self.statement, TableStatement) else ""
 
 
 def dataset_to_alter(session: ChangeSession, name: TableName) -> LanceDataset:

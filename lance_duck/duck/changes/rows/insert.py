@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from lance_duck.arrow.decimals import wide_decimal
 from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.rows.ambiguous import refuse_ambiguous
 from lance_duck.duck.changes.rows.conflict import Upsert, conflict_keys, upserted
-from lance_duck.duck.changes.rows.constants import constant_rows
+from lance_duck.duck.changes.rows.constants import ListedConstants, constant_rows
 from lance_duck.duck.changes.rows.defaults import default_value, default_values, defaults_of, is_default, left_out
 from lance_duck.duck.changes.rows.returning import result_of
 from lance_duck.duck.changes.session import ChangeSession
@@ -55,6 +55,7 @@ class InsertStatement(TableStatement):
         conflict: ON CONFLICT.
         instead: "replace" or "ignore" for OR REPLACE and OR IGNORE.
         returning: RETURNING.
+        constants: The source, if it was read as a list of constants. `source` is then a placeholder.
     """
 
     ctes: Clauses
@@ -65,6 +66,7 @@ class InsertStatement(TableStatement):
     conflict: Clauses
     instead: str | None
     returning: Clauses
+    constants: ListedConstants | None = None
 
     @classmethod
     def read(cls, head: StatementHead) -> InsertStatement | None:
@@ -171,6 +173,10 @@ class InsertStatement(TableStatement):
     @contextmanager
     def reader(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:
         """Open the rows to insert, in batches."""
+        if self.constants is not None:
+            with self._listed(session, table, self.constants) as reader:
+                yield reader
+            return
         rows = listed_rows(self.source)
         if not self.source.tokens:
             yield table.stored(self._default_row(session, table)).to_reader()
@@ -179,6 +185,21 @@ class InsertStatement(TableStatement):
         else:
             with self._selected(session, table) as reader:
                 yield reader
+
+    @contextmanager
+    def _listed(
+        self, session: ChangeSession, table: TargetTable, listed: ListedConstants
+    ) -> Iterator[pa.RecordBatchReader]:
+        """Open rows of constants. DuckDB evaluates constants of other types, and rows with a stored DEFAULT."""
+        columns = self._columns(table)
+        _check_count(table, columns, len(listed.rows[0]))
+        values = None if session.explain or defaults_of(table) else constant_rows(columns, listed.rows)
+        if values is not None:
+            yield table.stored(values).to_reader()
+            return
+        whole = replace(self, constants=None, source=Clauses.of(listed.source))
+        with whole.reader(session, table) as reader:
+            yield reader
 
     def _default_row(self, session: ChangeSession, table: TargetTable) -> pa.Table:
         """Return the row of DEFAULT VALUES. ON CONFLICT needs all columns, an append only those that are not null."""
@@ -209,18 +230,19 @@ class InsertStatement(TableStatement):
             _check_count(table, columns, len(row))
         if defaults_of(table):
             columns, rows = self._with_defaults(session, table, columns, rows)
-        constants = None if self.ctes.tokens or session.explain else constant_rows(columns, rows)
+        texts = [[item.text.rstrip() for item in row] for row in rows]
+        constants = None if self.ctes.tokens or session.explain else constant_rows(columns, texts)
         if constants is not None:
             return constants
         items = [item for row in rows for item in row]
-        with session.pinned(table, self.target, self.ctes, *items) as ((ctes, *texts), tables):
-            texts = ["NULL" if is_default(item) else text for item, text in zip(items, texts, strict=True)]
+        with session.pinned(table, self.target, self.ctes, *items) as ((ctes, *pinned), tables):
+            values = ["NULL" if is_default(item) else text for item, text in zip(items, pinned, strict=True)]
             width = len(columns)
             lines = [
                 ", ".join(
-                    column.value(text) for column, text in zip(columns, texts[start : start + width], strict=True)
+                    column.value(text) for column, text in zip(columns, values[start : start + width], strict=True)
                 )
-                for start in range(0, len(texts), width)
+                for start in range(0, len(values), width)
             ]
             names = ", ".join(column.quoted for column in columns)
             sql = f"{ctes}SELECT * FROM (VALUES ({'), ('.join(lines)})) AS {_ROWS}({names})"  # noqa: S608

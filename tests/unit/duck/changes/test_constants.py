@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lance_duck.duck.changes.rows.constants import constant_rows
+from lance_duck.duck.changes.rows.constants import ListedConstants, constant_rows
 from lance_duck.duck.changes.rows.insert import listed_rows
 from lance_duck.duck.changes.target import TargetColumn
 from lance_duck.duck.statement.clauses import Clauses
@@ -26,7 +26,7 @@ def made(values: str, *types: str, nullable: bool = True) -> pa.Table | None:
     rows = listed_rows(Clauses.of(f"VALUES {values}"))
     assert rows is not None
     columns = [TargetColumn(f"c{i}", name, TYPES[name], nullable) for i, name in enumerate(types)]
-    return constant_rows(columns, rows)
+    return constant_rows(columns, [[item.text.rstrip() for item in row] for row in rows])
 
 
 def test_constants_are_values_of_their_columns() -> None:
@@ -80,3 +80,48 @@ def test_other_values_are_evaluated_by_duckdb(values: str, type_: str) -> None:
 
 def test_nulls_in_a_not_null_column_are_evaluated_by_duckdb() -> None:
     assert made("(NULL)", "BIGINT", nullable=False) is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "shape", "rows"),
+    [
+        (
+            "INSERT INTO t VALUES (1, 'a'), (-2.5, NULL);",
+            "INSERT INTO t VALUES (NULL)",
+            [["1", "'a'"], ["-2.5", "NULL"]],
+        ),
+        (
+            ' insert into "a b".t ( x , "y)" ) values( true )',
+            ' insert into "a b".t ( x , "y)" ) VALUES (NULL)',
+            [["true"]],
+        ),
+        ("INSERT INTO t VALUES ('(1), -- it''s', 2)", "INSERT INTO t VALUES (NULL)", [["'(1), -- it''s'", "2"]]),
+    ],
+)
+def test_an_insert_of_constants_is_read_without_its_tokens(sql: str, shape: str, rows: list[list[str]]) -> None:
+    listed = ListedConstants.of(sql)
+    assert listed is not None
+    assert (listed.shape, listed.rows) == (shape, rows)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "VALUES (1), (2, 3)",
+        "VALUES (1) -- one",
+        "VALUES (1), /* two */ (2)",
+        "VALUES (1 + 1)",
+        "VALUES (1_000)",
+        "VALUES (1e5)",
+        "VALUES ('a' 'b')",
+        "VALUES (E'a')",
+        "VALUES ($1)",
+        "VALUES (DEFAULT)",
+        "VALUES (1) RETURNING *",
+        "VALUES (1); SELECT 1",
+        "VALUES (1), (2) LIMIT 1",
+        "SELECT 1",
+    ],
+)
+def test_other_inserts_need_their_tokens(source: str) -> None:
+    assert ListedConstants.of(f"INSERT INTO t {source}") is None
