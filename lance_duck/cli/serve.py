@@ -113,7 +113,7 @@ def mcp(
     settings = ServeSettings(place, sql=sql, timeout=timeout, memory=_memory(memory), storage_options=options)
     with closing(gate.Gate(settings)) as opened:
         _limit_memory(settings)
-        # Ctrl-C ends the process at once: Python cannot stop the thread that waits for a line of stdin. Tools only read.
+        # Ctrl-C ends the process at once: Python cannot stop a thread that waits for a line of stdin. Tools only read.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         server.McpApp(opened).run_stdio()
 
