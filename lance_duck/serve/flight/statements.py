@@ -18,13 +18,13 @@ import pyarrow as pa
 
 from lance_duck.duck.changes.effects import EffectKind, effects
 from lance_duck.duck.statement.head import FirstWords, StatementKind
+from lance_duck.duck.statement.placeholder_types import placeholder_types
 from lance_duck.duck.statement.placeholders import placeholders_in
 from lance_duck.duck.statement.text import Statement
 from lance_duck.errors import InvalidInputError, NotFoundError
 from lance_duck.serve.flight.batches import without_dictionaries
 from lance_duck.serve.flight.kept import KeptRows
 from lance_duck.serve.flight.messages import packed_values, unpacked_values
-from lance_duck.serve.flight.placeholder_types import placeholder_types
 from lance_duck.serve.flight.transactions import FlightTransactions
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import RequestError
