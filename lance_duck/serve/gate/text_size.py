@@ -48,7 +48,7 @@ def check_size(text: str) -> None:
     _check("the SQL text is too long", len(text), LONGEST, "characters", _PARAMETERS)
     tokens = tokens_of(text)
     _check("the SQL text has too many words and signs", len(tokens), _MOST_TOKENS, "", _PARAMETERS)
-    counts = _Counts()
+    counts = _CountedParts()
     for at, token in enumerate(tokens):
         counts.add(token, tokens[at + 1] if at + 1 < len(tokens) else None)
     while counts.levels > 1:
@@ -61,7 +61,7 @@ def _check(what: str, found: int, limit: int, unit: str, remedy: str) -> None:
         raise RequestError(what, expected=f"at most {limit} {unit}".rstrip(), found=found, remedy=remedy)
 
 
-class _Level:
+class _BracketLevel:
     """What a pair of brackets contains.
 
     Attributes:
@@ -80,11 +80,11 @@ class _Level:
         self.inner = 0
 
 
-class _Counts:
+class _CountedParts:
     """Counts the parts of a text, one token after the other."""
 
     def __init__(self) -> None:
-        self._levels = [_Level(0)]
+        self._levels = [_BracketLevel(0)]
         self._parts = 1
         self._set_operations = 0
         self._tables = 0
@@ -99,7 +99,7 @@ class _Counts:
         first = token.source[token.start]
         if first in _OPENING:
             lists = self._levels[-1].lists + (first in _LISTS)
-            self._levels.append(_Level(lists))
+            self._levels.append(_BracketLevel(lists))
             _check("the brackets are nested too deeply", self.levels - 1, _DEEPEST, "levels", _SPLIT)
             _check("the lists are nested too deeply", lists, _DEEPEST_LISTS, "levels", _PARAMETERS)
         elif first in _CLOSING and self.levels > 1:
