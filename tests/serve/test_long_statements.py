@@ -7,29 +7,77 @@ import re
 import pytest
 
 from lance_duck.duck import confinement, failures
-from lance_duck.serve.gate import statements
+from lance_duck.serve.gate import text_size
 from lance_duck.serve.gate.refusals import RequestError
 from lance_duck.serve.gate.statements import check_sql_size
 
 BEGINS = ("Table with name ", "Table with name a/", 'Permission Error: Cannot access file "', "No function matches ")
 
 
-@pytest.mark.parametrize("opening", ["(", "[", "{", "([{"])
-def test_deep_brackets_are_refused(opening: str) -> None:
-    with pytest.raises(RequestError, match="nested too deeply: expected at most 200 levels"):
-        check_sql_size("SELECT " + opening * 201)
+MANY = {
+    "the brackets are nested too deeply: expected at most 200 levels, found 201; split": "SELECT " + "(" * 201,
+    "the lists are nested too deeply: expected at most 12 levels, found 13; pass": "SELECT " + "(" * 9 + "[{a:(" * 9,
+    "has too many words and signs: expected at most 20000, found 20001; pass": "SELECT" + " x" * 20_000,
+    "a name has too many parts: expected at most 100, found 101; name": "SELECT 1, " + 'x."y".' * 50 + "z",
+    "too many set operations: expected at most 500, found 501; split": "SELECT 1" + " UNION ALL SELECT 1" * 501,
+    "reads too many tables: expected at most 50, found 51; split": "SELECT 1, 2 FROM t" + ", t" * 25 + " JOIN t" * 25,
+    "too many lambdas are inside each other: expected at most 6 levels, found 7; split": (
+        "SELECT " + "f(x, lambda a: " * 7 + "a" + ")" * 7
+    ),
+}
+
+
+@pytest.mark.parametrize("problem", MANY)
+def test_too_many_parts_of_a_kind_are_refused(problem: str) -> None:
+    with pytest.raises(RequestError, match=re.escape(problem)):
+        check_sql_size(MANY[problem])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT " + "x->" * 12 + "x",
+        "SELECT " + "f(a->" * 11 + "a" + ")" * 11,
+        "SELECT " + "[a FOR a IN " * 11 + "[1]" + "]" * 11,
+        "SELECT " + "[" * 11 + "a" + " FOR a IN [1]]" * 11,
+        "SELECT " + "lambda a: " * 11 + "1",
+        "SELECT " + "f(lambda a: " * 11,
+    ],
+)
+def test_all_forms_of_lambdas_inside_each_other_are_counted(text: str) -> None:
+    with pytest.raises(RequestError, match="too many lambdas"):
+        check_sql_size(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT " + ", ".join(f"list_transform(x, lambda a: a + {i})" for i in range(500)),
+        "SELECT " + ", ".join(f"j->'a'->{i}->>'b'" for i in range(500)),
+        "SELECT " + ", ".join(f"t.s.a{i}.b" for i in range(500)) + " FROM t",
+        "SELECT x FROM t WHERE x IN (" + ", ".join(map(str, range(9000))) + ")",
+        "INSERT INTO t VALUES " + ", ".join(f"({i})" for i in range(4000)),
+        "SELECT x FROM t GROUP BY " + ", ".join(f"x + {i}" for i in range(500)),
+        "SELECT " + ", ".join(f"[{{'a': {i}}}]" for i in range(500)),
+        "SELECT x FROM t ORDER BY " + ", ".join("x" for _ in range(500)),
+        "SELECT 'x.y' + 1.5, " + ", ".join("1.5" for _ in range(500)),
+    ],
+    ids=range(9),
+)
+def test_long_texts_of_many_small_parts_are_accepted(text: str) -> None:
+    check_sql_size(text)
 
 
 def test_brackets_in_texts_and_comments_do_not_count() -> None:
     brackets = "(" * 10_000
     check_sql_size(f"SELECT '{brackets}' AS x /* {brackets} */ FROM \"{brackets}\" -- {brackets}")
-    check_sql_size("SELECT " + "(1) + " * 5000 + "1")
+    check_sql_size("SELECT " + "(1) + " * 4900 + "1")
 
 
 def test_a_long_text_is_refused_and_names_parameters() -> None:
-    check_sql_size("x" * statements._LONGEST)
+    check_sql_size("x" * text_size.LONGEST)
     with pytest.raises(RequestError, match=r"at most 65536 characters.*as parameters"):
-        check_sql_size("x" * (statements._LONGEST + 1))
+        check_sql_size("x" * (text_size.LONGEST + 1))
 
 
 @pytest.mark.parametrize("pattern", [failures._MISSING, confinement._MISSING, failures._REFUSED])

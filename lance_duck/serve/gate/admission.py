@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,18 +31,19 @@ class Admission:
         self.waiting = 0
 
     @contextmanager
-    def slot(self, is_gone: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    def slot(self, is_gone: Callable[[], bool] = lambda: False, *, seconds: float = math.inf) -> Iterator[None]:
         """Wait for a slot, and hold it.
 
         Args:
             is_gone: Returns whether the client has left. `wake` lets waiting requests ask again.
+            seconds: Maximum time that this request waits, if it is shorter than that of all requests.
 
         Raises:
             AbandonedError: The client has left.
             BusyError: Too many requests wait, or no slot became free in time.
             StoppingError: The server stops.
         """
-        self._take(is_gone)
+        self._take(is_gone, min(seconds, self._max_wait))
         try:
             yield
         finally:
@@ -49,18 +51,18 @@ class Admission:
                 self.running -= 1
                 self._free.notify()
 
-    def _take(self, is_gone: Callable[[], bool]) -> None:
+    def _take(self, is_gone: Callable[[], bool], seconds: float) -> None:
         with self._free:
             if not self._is_closed and self.running >= self._slots:
-                self._wait(is_gone)
+                self._wait(is_gone, seconds)
             if self._is_closed:
                 raise StoppingError("the server stops", remedy="try again later")
             self.running += 1
 
-    def _wait(self, is_gone: Callable[[], bool]) -> None:
+    def _wait(self, is_gone: Callable[[], bool], seconds: float) -> None:
         if self.waiting >= self._max_waiting:
             raise BusyError("too many requests wait", found=self.waiting, remedy="try again later")
-        end = time.monotonic() + self._max_wait
+        end = time.monotonic() + seconds
         self.waiting += 1
         QUEUED_STATEMENTS.add()
         try:
@@ -68,9 +70,7 @@ class Admission:
                 if is_gone():
                     raise AbandonedError("the client closed the connection")
                 if not self._free.wait(end - time.monotonic()):
-                    raise BusyError(
-                        "no request ended in time", found=f"{self._max_wait:g} seconds", remedy="try again later"
-                    )
+                    raise BusyError("no request ended in time", found=f"{seconds:g} seconds", remedy="try again later")
         finally:
             self.waiting -= 1
             QUEUED_STATEMENTS.add(by=-1)

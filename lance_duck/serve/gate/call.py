@@ -45,19 +45,20 @@ class ServerCall:
         namespace: ServedNamespace,
         connection: Connection,
         limit: float,
+        began: float,
     ) -> None:
         self.caller = caller
         self.settings = settings
         self.namespace = namespace
         self.limit = limit
         self._connection = connection
-        self._end = time.monotonic() + limit
+        self._end = began + limit
         self._cursors: list[Connection] = []
         self._lock = threading.Lock()
         self._stopped: Exception | None = None
         self._on_stop: list[Callable[[Exception], None]] = []
         self.interrupt = Interrupt(self._reason)
-        self._timer = _timer(limit, self._expire)
+        self._timer = _timer(self.seconds_left, self._expire)
 
     @property
     def seconds_left(self) -> float:

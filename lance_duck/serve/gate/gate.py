@@ -92,7 +92,8 @@ class Gate:
 
         Args:
             caller: Who sends the request.
-            timeout: Maximum duration that the client accepts, in seconds. The server's limit may be shorter.
+            timeout: Maximum duration that the client accepts, in seconds. The server's limit may be shorter. The time
+                in which the request waits counts.
             is_upload: Whether the request sends rows. It then has other slots and a longer time limit.
             is_gone: Returns whether the client has left while the request waits: see `wake`.
 
@@ -103,11 +104,12 @@ class Gate:
         settings = self.settings
         longest = settings.upload_timeout if is_upload else settings.timeout
         limit = longest if timeout is None else min(timeout, longest)
+        began = time.monotonic()
         with ExitStack() as stack:
             stack.enter_context(caller_in_logs(caller.name))
-            stack.enter_context((self.uploads if is_upload else self.admission).slot(is_gone))
+            stack.enter_context((self.uploads if is_upload else self.admission).slot(is_gone, seconds=limit))
             process_memory.wait_for_room()
-            call = ServerCall(caller, settings, self.namespace, self.connection, limit)
+            call = ServerCall(caller, settings, self.namespace, self.connection, limit, began)
             self._calls.add(call)
             if self._is_stopped:
                 call.cancel(_stopping())

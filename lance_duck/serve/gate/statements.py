@@ -13,7 +13,7 @@ from lance_duck.duck.failures import meaning_of
 from lance_duck.duck.open_rows import statement_of
 from lance_duck.duck.places import places_below
 from lance_duck.duck.running_statement import RunningStatement
-from lance_duck.duck.statement.tokens import tokens_of
+from lance_duck.serve.gate import text_size
 from lance_duck.serve.gate.call import ServerCall
 from lance_duck.serve.gate.refusals import ForbiddenError, RequestError
 from lance_duck.serve.gate.tokens import Role
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from lance_duck.duck.connection import Connection
 
 _ROWS_PER_BATCH: Final = 8192
-_LONGEST: Final = 1 << 16
-"""In characters. Reading a text takes up to about a second at this length."""
-_DEEPEST: Final = 200
-"""Levels of brackets. DuckDB's parser needs memory for the square of the levels of unclosed ones."""
-
-_OPENING: Final = ("(", "[", "{")
-_CLOSING: Final = (")", "]", "}")
 
 
 @dataclass(frozen=True)
@@ -111,20 +104,9 @@ def check_sql_size(text: str) -> None:
     """Check the size of a text before anything parses it.
 
     Raises:
-        RequestError: The text is too long, or its brackets are nested too deeply.
+        RequestError: The text is too long, or has too many parts of a kind: see `text_size`.
     """
-    if len(text) > _LONGEST:
-        raise RequestError(
-            "the SQL text is too long",
-            expected=f"at most {_LONGEST} characters",
-            found=len(text),
-            remedy="pass long lists and vectors as parameters",
-        )
-    level = 0
-    for token in tokens_of(text):
-        level += (token.text in _OPENING) - (token.text in _CLOSING)
-        if level > _DEEPEST:
-            raise RequestError("the brackets are nested too deeply", expected=f"at most {_DEEPEST} levels")
+    text_size.check_size(text)
 
 
 def _check(call: ServerCall, effect: Effect) -> None:

@@ -1,6 +1,7 @@
 """Tokens, roles, slots, deadlines and remembered answers of a gate."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from lance_duck.errors import InvalidInputError, RetryableError
+from lance_duck.serve.gate import process_memory
 from lance_duck.serve.gate.admission import Admission
 from lance_duck.serve.gate.gate import Gate
 from lance_duck.serve.gate.refusals import (
@@ -138,6 +140,45 @@ def test_a_closed_gate_refuses_waiting_requests_and_lets_running_ones_end() -> N
             waiting.result()
         assert not admission.drained(0.0)
     assert admission.drained(0.0)
+
+
+def test_a_request_waits_no_longer_than_its_client_grants(gate: Gate) -> None:
+    with ExitStack() as held:
+        for _ in range(gate.settings.max_statements):
+            held.enter_context(gate.admission.slot())
+        with pytest.raises(BusyError, match=r"no request ended in time: found 0.05 seconds"):
+            gate.call(READER, timeout=0.05).__enter__()
+
+
+def test_the_time_in_which_a_request_waits_counts(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+
+    def wait_for_room() -> None:
+        now[0] += 20
+
+    monkeypatch.setattr(process_memory, "wait_for_room", wait_for_room)
+    with monkeypatch.context() as clock:
+        clock.setattr(time, "monotonic", lambda: now[0])
+        with gate.call(READER, timeout=50) as call:
+            assert (call.limit, call.seconds_left) == (50, 30)
+
+
+def test_one_thread_at_a_time_returns_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_end, collections = threading.Event(), threading.Event(), []
+
+    def collect() -> None:
+        collections.append(1)
+        begun.set()
+        may_end.wait(30)
+
+    monkeypatch.setattr(process_memory.gc, "collect", collect)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(process_memory.release)
+        assert begun.wait(30)
+        process_memory.release()
+        may_end.set()
+        first.result()
+    assert len(collections) == 1
 
 
 def test_a_call_ends_at_its_deadline(gate: Gate) -> None:
