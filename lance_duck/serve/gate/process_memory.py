@@ -10,7 +10,6 @@ import ctypes
 import gc
 import re
 import sys
-import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -31,9 +30,8 @@ _LITTLE: Final = 48 << 20
 """Memory that a request needs to begin, in bytes."""
 _PATIENCE: Final = 5.0
 """Maximum time that a request waits for memory, in seconds."""
-_PAUSE: Final = 0.5
+_PAUSE: Final = 0.1
 """Time between two looks, in seconds."""
-_RELEASING: Final = threading.Lock()
 
 
 def limit_process(counted: int) -> int | None:
@@ -63,18 +61,7 @@ def _return_freed_blocks() -> None:
 
 
 def release() -> None:
-    """Return unused memory of the allocators to the system, after a request that used too much.
-
-    Does nothing while another thread does it: each collection stops all threads of Python for a while.
-    """
-    if _RELEASING.acquire(blocking=False):
-        try:
-            _release()
-        finally:
-            _RELEASING.release()
-
-
-def _release() -> None:
+    """Return unused memory of the allocators to the system, after a request that used too much."""
     gc.collect()
     memory.release_unused()
     if sys.platform == "linux":

@@ -163,24 +163,6 @@ def test_the_time_in_which_a_request_waits_counts(gate: Gate, monkeypatch: pytes
             assert (call.limit, call.seconds_left) == (50, 30)
 
 
-def test_one_thread_at_a_time_returns_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, may_end, collections = threading.Event(), threading.Event(), []
-
-    def collect() -> None:
-        collections.append(1)
-        begun.set()
-        may_end.wait(30)
-
-    monkeypatch.setattr(process_memory.gc, "collect", collect)
-    with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(process_memory.release)
-        assert begun.wait(30)
-        process_memory.release()
-        may_end.set()
-        first.result()
-    assert len(collections) == 1
-
-
 def test_a_call_ends_at_its_deadline(gate: Gate) -> None:
     with pytest.raises(LimitError, match=r"at most 0.05 seconds"), gate.call(READER, timeout=0.05) as call:
         call.cursor().execute("SELECT count(*) FROM range(1000000000000)")
