@@ -87,7 +87,10 @@ TOPICS: Final[Mapping[str, Mapping[str, Published]]] = {
             "Spark jobs", "--rows 200000 --dimension 16 --near-rows 5000 --queries 20 --rounds 3 --processor"
         )
     },
-    "Object store": {"object_store": Published("Use an object store", "--rounds 3")},
+    "Object store": {
+        "object_store": Published("Use an object store", "--rounds 3"),
+        "object_cache": Published("Read through a disk cache", "--rounds 5"),
+    },
 }
 """Benchmarks by topic. A benchmark without results is left out of the page."""
 

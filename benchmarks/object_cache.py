@@ -1,24 +1,25 @@
-"""How many requests, bytes and milliseconds does the disk cache save?
+"""How many requests, bytes and milliseconds does the disk cache save, and what does filling it cost?
 
 The table and the store are those of `object_store`. Every read opens the table in a new process, as far as the cache is
-concerned: it asks the store for the e-tag of each file. The cold cache is an empty folder. The warm cache has been
-filled by the same read.
+concerned: it asks the store for the e-tag of each file.
 """
 
 from __future__ import annotations
 
+import argparse
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 import lance_duck as ld
-from benchmarks._harness import OURS, Case, chosen, options, report
-from benchmarks._s3_server import BUCKET, Server, s3_server
-from benchmarks.object_store import SEARCH, Figure, timed, write
-from lance_duck.store.disk_cache import cache as disk_cache
+from benchmarks._harness import OURS, Case, chosen
+from benchmarks._s3_server import Server
+from benchmarks.object_store import SEARCH, Figure, cases_of, on_a_store, timed
+from lance_duck.store.disk_cache import cache as cache_module
+from lance_duck.store.disk_cache import wait_for_blocks
 
 ROWS: Final = 100
 READS: Final[dict[str, Callable[[Any], object]]] = {
@@ -29,48 +30,38 @@ READS: Final[dict[str, Callable[[Any], object]]] = {
     "search": lambda table: table.to_table(nearest={**SEARCH, "nprobes": 8, "refine_factor": 2}),
 }
 NO_CACHE: Final = "no cache"
-COLD: Final = "cold cache"
-UNITS: Final = {"": "", ", requests": "requests", ", traffic": "kB"}
+CACHES: Final = ("cold cache", "warm cache")
+NOTE: Final = (
+    f"{OURS} has a cache on the local disk, and the peer is {OURS} without one. A cold cache is an empty folder. "
+    "A warm cache has been filled by the same read. The blocks are written after the answer, and this time is not "
+    "counted. One local server delays every request."
+)
 
 
 def main() -> None:
-    """Read through a warm cache, through an empty one, and without a cache."""
-    parser = options((__doc__ or "").split("\n")[0], rows=1_000_000, rounds=5)
-    parser.add_argument("--wait", type=float, default=20.0, help="milliseconds that each request waits")
-    arguments = parser.parse_args()
-    with s3_server(arguments.wait) as server:
-        uri = f"s3://{BUCKET}/t.lance"
-        write(uri, server, arguments.rows)
-        cases = [
-            case
-            for name in chosen(READS, arguments.only)
-            for case in measured(name, uri, server, READS[name], arguments.rounds)
-        ]
-    title = f"Read a table of {arguments.rows:,} rows in an object store again, {arguments.wait:g} ms per request"
-    note = f"{OURS} has the warm cache. One local server delays every request."
-    report(title, sorted(cases, key=lambda case: case.unit), arguments, note)
+    """Read without a cache, through an empty one, and through a warm one."""
+    on_a_store(__doc__, "Read {rows} through a disk cache, {wait} per request", NOTE, measured)
 
 
-def measured(name: str, uri: str, server: Server, read: Callable[[Any], object], rounds: int) -> list[Case]:
-    """Return the times, the requests and the bytes. The first round is a warm-up."""
-    figures: dict[str, list[Figure]] = {OURS: [], COLD: [], NO_CACHE: []}
-    for _ in range(rounds + 1):
-        with tempfile.TemporaryDirectory() as folder:
-            cache = {"cache": str(Path(folder) / "cache")}
-            figures[NO_CACHE].append(opened_and_read(uri, server, {}, read))
-            figures[COLD].append(opened_and_read(uri, server, cache, read))
-            figures[OURS].append(opened_and_read(uri, server, cache, read))
-    columns = {who: list(zip(*rows[1:], strict=True)) for who, rows in figures.items()}
-    return [
-        Case(f"{name}{what}", {who: values[at] for who, values in columns.items()}, unit)
-        for at, (what, unit) in enumerate(UNITS.items())
-    ]
+def measured(uri: str, server: Server, arguments: argparse.Namespace) -> Iterator[Case]:
+    """Yield the times, the requests and the bytes of each read. The first round is a warm-up."""
+    for name in chosen(READS, arguments.only):
+        figures: dict[str, list[Figure]] = {each: [] for each in (NO_CACHE, *CACHES)}
+        for _ in range(arguments.rounds + 1):
+            with tempfile.TemporaryDirectory() as folder:
+                for each, rows in figures.items():
+                    cache = {} if each == NO_CACHE else {"cache": str(Path(folder) / "cache")}
+                    rows.append(opened_and_read(uri, server, cache, READS[name]))
+        for each in CACHES:
+            yield from cases_of(f"{name}, {each}", {OURS: figures[each][1:], NO_CACHE: figures[NO_CACHE][1:]})
 
 
 def opened_and_read(uri: str, server: Server, cache: Mapping[str, str], read: Callable[[Any], object]) -> Figure:
     """Return what opening the table and reading it costs."""
-    disk_cache._opened.cache_clear()
-    return timed(server, lambda: read(ld.dataset(uri, storage_options={**server.options, **cache})))
+    cache_module._opened.cache_clear()
+    figure = timed(server, lambda: read(ld.dataset(uri, storage_options={**server.options, **cache})))
+    wait_for_blocks()
+    return figure
 
 
 def scattered(rows: int) -> list[int]:

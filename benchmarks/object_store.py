@@ -7,9 +7,10 @@ looks for settings that reach a recall of 0.95, and pylance does not promise a r
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -47,19 +48,32 @@ NOTE = (
 
 def main() -> None:
     """Measure both implementations on the same store."""
-    parser = options((__doc__ or "").split("\n")[0], rows=1_000_000, rounds=5)
+    on_a_store(__doc__, "Use {rows} in an object store, {wait} per request", NOTE, compared)
+
+
+def on_a_store(
+    question: str | None,
+    title: str,
+    note: str,
+    measured: Callable[[str, Server, argparse.Namespace], Iterable[Case]],
+) -> None:
+    """Write a table to a store, measure cases on it, and report them.
+
+    Args:
+        question: Docstring of the benchmark.
+        title: Title of the report, with "{rows}" and "{wait}".
+        note: See `report`.
+        measured: Returns the cases for the URI of the table, the store and the command line.
+    """
+    parser = options((question or "").split("\n")[0], rows=1_000_000, rounds=5)
     parser.add_argument("--wait", type=float, default=20.0, help="milliseconds that each request waits")
     arguments = parser.parse_args()
     with s3_server(arguments.wait) as server:
         uri = f"s3://{BUCKET}/t.lance"
         write(uri, server, arguments.rows)
-        cases = {name: partial(read, uri, server, action) for name, action in READS.items()}
-        cases |= {f"{name}, again": partial(read_again, uri, server, READS[name]) for name in AGAIN}
-        cases |= {"append 1,000 rows": partial(append, server), "commit a setting": partial(commit, server)}
-        wanted = chosen(cases, arguments.only)
-        found = [case for name in wanted for case in measured(name, cases[name], arguments.rounds)]
-    title = f"Use a table of {arguments.rows:,} rows in an object store, {arguments.wait:g} ms per request"
-    report(title, sorted(found, key=lambda case: case.unit), arguments, NOTE)
+        cases = sorted(measured(uri, server, arguments), key=lambda case: case.unit)
+    texts = {"rows": f"a table of {arguments.rows:,} rows", "wait": f"{arguments.wait:g} ms"}
+    report(title.format(**texts), cases, arguments, note)
 
 
 def write(uri: str, server: Server, rows: int) -> None:
@@ -72,19 +86,25 @@ def write(uri: str, server: Server, rows: int) -> None:
     table.create_index("v", "IVF_PQ", num_partitions=64, num_sub_vectors=4)
 
 
-def measured(name: str, action: Callable[[Any], Figure], rounds: int) -> list[Case]:
-    """Return the times, the requests and the bytes of each contestant."""
-    figures: dict[str, list[Figure]] = {OURS: [], "pylance": []}
-    for turn, contestant, library in alternate({OURS: ld, "pylance": lance}, rounds):
-        figure = action(library)
-        if turn:
-            figures[contestant].append(figure)
+def compared(uri: str, server: Server, arguments: argparse.Namespace) -> Iterator[Case]:
+    """Yield the times, the requests and the bytes of both implementations for each case."""
+    actions = {name: partial(read, uri, server, action) for name, action in READS.items()}
+    actions |= {f"{name}, again": partial(read_again, uri, server, READS[name]) for name in AGAIN}
+    actions |= {"append 1,000 rows": partial(append, server), "commit a setting": partial(commit, server)}
+    for name in chosen(actions, arguments.only):
+        figures: dict[str, list[Figure]] = {OURS: [], "pylance": []}
+        for turn, contestant, library in alternate({OURS: ld, "pylance": lance}, arguments.rounds):
+            figure = actions[name](library)
+            if turn:
+                figures[contestant].append(figure)
+        yield from cases_of(name, figures)
+
+
+def cases_of(name: str, figures: Mapping[str, Sequence[Figure]]) -> Iterator[Case]:
+    """Yield the times, the requests and the bytes of each contestant."""
     columns = {who: list(zip(*rows, strict=True)) for who, rows in figures.items()}
-    units = {"": "", ", requests": "requests", ", traffic": "kB"}
-    return [
-        Case(f"{name}{what}", {who: values[at] for who, values in columns.items()}, unit)
-        for at, (what, unit) in enumerate(units.items())
-    ]
+    for at, (what, unit) in enumerate({"": "", ", requests": "requests", ", traffic": "kB"}.items()):
+        yield Case(f"{name}{what}", {who: values[at] for who, values in columns.items()}, unit)
 
 
 def read(uri: str, server: Server, action: Callable[[Any], object], library: Any) -> Figure:
