@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_duck.arrow.limits import in_halves
 from lance_duck.errors import UnsupportedError
@@ -20,6 +21,8 @@ from lance_duck.scan import explain as scans
 from lance_duck.scan.nearest.best import Neighbours
 from lance_duck.scan.nearest.covered import covered_vectors
 from lance_duck.scan.nearest.extremes import Extremes, extremes
+from lance_duck.scan.nearest.lone import LoneSearch, NearRows, lone_search
+from lance_duck.scan.nearest.lone_columns import LoneColumns
 from lance_duck.scan.nearest.multivector import MultivectorSearch
 from lance_duck.scan.nearest.options import DEFAULT_K, Nearest
 from lance_duck.scan.nearest.queries import Queries
@@ -82,6 +85,45 @@ class NearestScan:
 
     def table(self, queries: Queries) -> pa.Table:
         """Search, and read the result."""
+        table = None if queries.is_batch or queries.is_one else self.table_of_one(queries.vectors[0])
+        return self._table_of(queries) if table is None else table
+
+    def table_of_one(self, query: NDArray[Any]) -> pa.Table | None:
+        """Return the result for one query by the fast way, or None if there is none.
+
+        Args:
+            query: One of the vectors from `queries`.
+        """
+        rows = self.rows_of_one(query)
+        if rows is None:
+            return None
+        table = self._lone_columns.table(rows)
+        return self._taken(self._layout(False), rows.neighbours()) if table is None else table
+
+    def rows_of_one(self, query: NDArray[Any]) -> NearRows | None:
+        """Return the rows of the result for one query by the fast way, or None if there is none. See `table_of_one`."""
+        rows = None if self._lone is None else self._lone.nearest(query)
+        if rows is None or self._span is None:
+            return rows
+        return NearRows(rows.distances[self._span], rows.addresses[self._span])
+
+    @cached_property
+    def _lone(self) -> LoneSearch | None:
+        """The fast way, if the search has one."""
+        return None if self._options.orderings else lone_search(self._search)
+
+    @cached_property
+    def _lone_columns(self) -> LoneColumns:
+        has_row_ids = self._table.snapshot.has_stable_row_ids
+        return LoneColumns(self._layout(False), self._table.taker, has_row_ids=has_row_ids)
+
+    @cached_property
+    def _span(self) -> slice | None:
+        """The range of the found rows to return, or None for all."""
+        skip, most = self._options.offset or 0, self._options.limit
+        return None if not skip and most is None else slice(skip, None if most is None else skip + most)
+
+    def _table_of(self, queries: Queries) -> pa.Table:
         skip, most = self._options.offset or 0, self._options.limit
         neighbours, result = self._search.run(queries.vectors), self._layout(queries.is_batch)
         if not self._options.orderings:
