@@ -61,6 +61,11 @@ class LoneSearch:
         self._is_cosine = search.route.metric == "cosine"
         self._walk: Callable[[], SingleSearch | None] = _nothing
 
+    @property
+    def nbytes(self) -> int:
+        """Size of the segment and of the row addresses in memory, in bytes."""
+        return self._index.nbytes + (0 if self._addresses is None else self._addresses.nbytes)
+
     def nearest(self, query: NDArray[np.float32]) -> NearRows | None:
         """Return the nearest rows of a query, or None if the query must go the ordinary way.
 
@@ -69,6 +74,10 @@ class LoneSearch:
         """
         if self._opened.index is not self._index or is_watched():  # another search found that the segment is corrupt
             return None
+        if self._addresses is None and self._rows.is_known:
+            self._addresses = self._rows.known_addresses
+            if self._addresses is None:
+                return None
         try:
             found = self._found(query)
         except Stopped:
@@ -86,7 +95,7 @@ class LoneSearch:
         if hits is None:
             return None
         distances, positions = hits
-        addresses = self._addresses_of(positions)
+        addresses = self._rows.found(positions) if self._addresses is None else self._addresses[positions]
         if addresses is None:
             return None
         if self._probe.is_refined:
@@ -109,14 +118,6 @@ class LoneSearch:
                 return None if hits.positions.min() < 0 else (hits.distances[0], hits.positions[0])
             self._walk = ref(walk)  # the segment may drop the partition to save memory
         return walk.nearest(query)
-
-    def _addresses_of(self, positions: NDArray[np.int64]) -> NDArray[np.uint64] | None:
-        """Return the row addresses of entries, or None if deleted rows are known."""
-        if self._addresses is None:
-            if not self._rows.is_known:
-                return self._rows.found(positions)
-            self._addresses = self._rows.known_addresses
-        return None if self._addresses is None else self._addresses[positions]
 
     def _refined(
         self, query: NDArray[np.float32], distances: NDArray[np.float32], addresses: NDArray[np.uint64]

@@ -25,7 +25,7 @@ from lance_duck.scan.nearest.lone import LoneSearch, NearRows, lone_search
 from lance_duck.scan.nearest.lone_columns import LoneColumns
 from lance_duck.scan.nearest.multivector import MultivectorSearch
 from lance_duck.scan.nearest.options import DEFAULT_K, Nearest
-from lance_duck.scan.nearest.queries import Queries
+from lance_duck.scan.nearest.queries import Queries, is_plain_query
 from lance_duck.scan.nearest.result import ResultLayout, layout
 from lance_duck.scan.nearest.search import PreparedSearch
 from lance_duck.scan.options import ScanOptions
@@ -83,29 +83,47 @@ class NearestScan:
         """Return the queries in the arguments of a search."""
         return self._nearest.queries(arguments)
 
+    def search(self, arguments: Mapping[str, Any]) -> pa.Table:
+        """Search for the queries in the arguments of a search, and read the result."""
+        q: Any = arguments.get("q")
+        if not self.is_plain(q):
+            return self.table(self.queries(arguments))
+        table = self._table_of_one(q)
+        return self._table_of(self.queries(arguments)) if table is None else table
+
+    def is_plain(self, q: Any) -> bool:
+        """Return whether a value is a single query in the form in which it is searched."""
+        column = self._nearest.column
+        return is_plain_query(q, column.dim, column.query_dtype) and not column.is_many
+
     def table(self, queries: Queries) -> pa.Table:
         """Search, and read the result."""
-        table = None if queries.is_batch or queries.is_one else self.table_of_one(queries.vectors[0])
+        table = None if queries.is_batch or queries.is_one else self._table_of_one(queries.vectors[0])
         return self._table_of(queries) if table is None else table
 
-    def table_of_one(self, query: NDArray[Any]) -> pa.Table | None:
-        """Return the result for one query by the fast way, or None if there is none.
+    def rows_of_one(self, query: NDArray[Any]) -> NearRows | None:
+        """Return the rows of the result for one query by the fast way, or None if there is none.
 
         Args:
-            query: One of the vectors from `queries`.
+            query: A query for which `is_plain` is true.
         """
+        rows = None if self._lone is None else self._lone.nearest(query)
+        if rows is None or self._span is None:
+            return rows
+        return NearRows(rows.distances[self._span], rows.addresses[self._span])
+
+    @property
+    def nbytes(self) -> int:
+        """Size in memory of what the fast way refers to, in bytes."""
+        return 0 if self._lone is None else self._lone.nbytes
+
+    def _table_of_one(self, query: NDArray[Any]) -> pa.Table | None:
+        """Return the result for one query by the fast way, or None if there is none. See `rows_of_one`."""
         rows = self.rows_of_one(query)
         if rows is None:
             return None
         table = self._lone_columns.table(rows)
         return self._taken(self._layout(False), rows.neighbours()) if table is None else table
-
-    def rows_of_one(self, query: NDArray[Any]) -> NearRows | None:
-        """Return the rows of the result for one query by the fast way, or None if there is none. See `table_of_one`."""
-        rows = None if self._lone is None else self._lone.nearest(query)
-        if rows is None or self._span is None:
-            return rows
-        return NearRows(rows.distances[self._span], rows.addresses[self._span])
 
     @cached_property
     def _lone(self) -> LoneSearch | None:
