@@ -22,7 +22,7 @@ NOTHING: Final = Neighbours(np.empty(0, np.int64), np.empty(0, np.float32), np.e
 _LARGEST: Final = float(np.finfo(np.float32).max)
 
 
-def found_rows(hits: Hits, rows: CoveredVectors, segment: Segment, count: int) -> Neighbours | None:
+def hit_rows(hits: Hits, rows: CoveredVectors, segment: Segment, count: int) -> Neighbours | None:
     """Return the rows of search hits, or None if one of the rows is deleted."""
     positions, distances = hits.positions.ravel(), hits.distances.ravel()
     if not len(positions):

@@ -33,7 +33,7 @@ class Queries:
         return 1 if self.is_one else len(self.vectors)
 
 
-def is_plain_query(q: Any, dim: int, dtype: np.dtype[Any]) -> bool:
+def is_single_query(q: Any, dim: int, dtype: np.dtype[Any]) -> bool:
     """Return whether a value is a single query in the form in which it is searched, float32 or uint8.
 
     Args:
@@ -60,7 +60,7 @@ def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> Queries:
         InvalidInputError: A vector is empty, has the wrong length, or contains a null, a NaN or a number that overflows
             float32. For bits, a number is not an integer from 0 to 255.
     """
-    if is_plain_query(q, dim, dtype):
+    if is_single_query(q, dim, dtype):
         return Queries(q[None], False)
     numbers = _numbers(q)
     if numbers.ndim not in (1, 2) or not numbers.shape[0]:

@@ -25,7 +25,7 @@ from lance_duck.scan.nearest.lone import LoneSearch, NearRows, lone_search
 from lance_duck.scan.nearest.lone_columns import LoneColumns
 from lance_duck.scan.nearest.multivector import MultivectorSearch
 from lance_duck.scan.nearest.options import DEFAULT_K, Nearest
-from lance_duck.scan.nearest.queries import Queries, is_plain_query
+from lance_duck.scan.nearest.queries import Queries, is_single_query
 from lance_duck.scan.nearest.result import ResultLayout, layout
 from lance_duck.scan.nearest.search import PreparedSearch
 from lance_duck.scan.options import ScanOptions
@@ -94,7 +94,7 @@ class NearestScan:
     def is_plain(self, q: Any) -> bool:
         """Return whether a value is a single query in the form in which it is searched."""
         column = self._nearest.column
-        return is_plain_query(q, column.dim, column.query_dtype) and not column.is_many
+        return is_single_query(q, column.dim, column.query_dtype) and not column.is_many
 
     def table(self, queries: Queries) -> pa.Table:
         """Search, and read the result."""

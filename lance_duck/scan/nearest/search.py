@@ -27,7 +27,7 @@ from lance_duck.scan.nearest.best import Neighbours, joined_neighbours, ranked_n
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.covered import CoveredVectors, covered_vectors
 from lance_duck.scan.nearest.exact import Exact
-from lance_duck.scan.nearest.hits import NOTHING, found_rows, is_beyond, least_count
+from lance_duck.scan.nearest.hits import NOTHING, hit_rows, is_beyond, least_count
 from lance_duck.scan.nearest.options import Nearest
 from lance_duck.scan.nearest.passing_rows import Allowed, PassingRows, passing_rows
 from lance_duck.scan.nearest.route import Route, route
@@ -409,7 +409,7 @@ class _NearestRun:
             hits = index.search(typed, num_candidates, allowed, probe.probe)
             if not search.fast and is_beyond(hits, typed):
                 return None
-            rows_of_segment = found_rows(hits, rows, segment, index.num_rows)
+            rows_of_segment = hit_rows(hits, rows, segment, index.num_rows)
             if rows_of_segment is None:
                 return self._again(segment, fragment_ids, rows)
             if probe.must_fill and len(rows_of_segment) < hits.positions.size and least_count(hits) < num_candidates:
