@@ -17,6 +17,7 @@ ALL = (
     "scan",
     "take",
     "caches",
+    "prepared",
     "checksums",
     "costs",
     "encoding_costs",

@@ -61,7 +61,7 @@ def estimate(snapshot: Snapshot, segment: Segment, query: Query) -> int | None:
 
 def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | None:
     """Call a function with an open segment. Returns None if the segment is corrupt. See `search`."""
-    opened_index = _held(snapshot, segment)
+    opened_index = held_segment(snapshot, segment)
     index = opened_index.index
     if not isinstance(index, LanceDuckError):
         try:
@@ -79,7 +79,7 @@ def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | N
 
 def wrong_with(snapshot: Snapshot, segment: Segment) -> LanceDuckError | None:
     """Return the known error that makes a segment unusable. Returns None if no error is known."""
-    result = _held(snapshot, segment).index
+    result = held_segment(snapshot, segment).index
     return result if isinstance(result, LanceDuckError) else None
 
 
@@ -89,7 +89,7 @@ def open_index(snapshot: Snapshot, segment: Segment) -> ScalarIndex:
     Raises:
         LanceDuckError: The segment is corrupt.
     """
-    opened_index = _held(snapshot, segment)
+    opened_index = held_segment(snapshot, segment)
     if isinstance(opened_index.index, LanceDuckError):
         raise opened_index.index
     index: ScalarIndex = opened_index.index
@@ -114,7 +114,9 @@ class _WarnedSegments:
 _WARNED = _WarnedSegments()
 
 
-def _held(snapshot: Snapshot, segment: Segment) -> OpenedSegment:
+def held_segment(snapshot: Snapshot, segment: Segment) -> OpenedSegment:
+    """Return the result of opening a segment. A later search may replace its index by an error."""
+
     def check() -> OpenedSegment:
         try:
             if not isinstance(opened_index.index, LanceDuckError) and is_doubtful(snapshot, segment):

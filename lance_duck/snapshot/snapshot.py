@@ -304,17 +304,15 @@ class Snapshot:
         return cast("_T", self._derived.get(key, make))
 
     def shared(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return a value that is the same in all versions of the table.
-
-        The process caches the most recently used values for all versions, up to a total `nbytes` of `SHARED_BYTES`.
-        """
+        """Return a value that is the same in all versions of the table. They cache up to `SHARED_BYTES` of values."""
         return cast("_T", self._shared.get(key, make))
 
-    def checkout(self, version: Version | None = None, asof: datetime | date | str | None = None) -> Snapshot:
-        """Open another version: see `open_snapshot`. A number refers to this version's branch.
+    def shared_bytes(self) -> int:
+        """Return the total size of the values of `shared`, in bytes."""
+        return self._shared.nbytes
 
-        If the result is this version, the same object is returned without reading the manifest again.
-        """
+    def checkout(self, version: Version | None = None, asof: datetime | date | str | None = None) -> Snapshot:
+        """Open another version, or return this one: see `open_snapshot`. A number refers to this version's branch."""
         if isinstance(version, int) and version == self.version:
             return self
         if version is None and asof is None:
@@ -331,7 +329,7 @@ class Snapshot:
         return self.followed_by(versions.load_manifest(self.store, latest.path))
 
     def followed_by(self, manifest: Manifest) -> Snapshot:
-        """Return another version of the branch from its manifest. Both versions share open files and stores.
+        """Return another version of the branch from its manifest: see `sharing_files`.
 
         Segments that a later version does not contain are released, because each of them keeps several files open.
         """

@@ -117,7 +117,7 @@ class CoveredVectors(CoveredRows):
             fragments: Ids of the fragments that are searched.
         """
         count = self._index.num_rows
-        known = self._is_known or self._follower.has_lost or count > self._follower.num_rows
+        known = self.is_known or self._follower.has_lost or count > self._follower.num_rows
         if known or not fragments.issuperset(self._fragments.tolist()):
             return self.allowed(None, fragments)
         return None, count
@@ -136,14 +136,20 @@ class CoveredVectors(CoveredRows):
             CorruptError: One of these rows is past the end of its fragment.
         """
         self._asked += len(positions)
-        if self._is_known or (self._asked * NAMED_SHARE > self._index.num_rows and not self._is_remote):
+        if self.is_known or (self._asked * NAMED_SHARE > self._index.num_rows and not self._is_remote):
             addresses, all_live = self.addresses[positions], self._living == len(self.lives)
             return addresses if all_live or self.lives[positions].all() else None
         addresses, lives = self._follower.follow(self._index.files.rows_at(positions))
         return addresses if lives.all() else None
 
     @property
-    def _is_known(self) -> bool:
+    def known_addresses(self) -> NDArray[np.uint64] | None:
+        """`addresses` if the ids of all rows have been read, and all rows are live."""
+        return self.addresses if self.is_known and self._living == len(self.lives) else None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the ids of all rows have been read."""
         return "followed" in self.__dict__
 
 

@@ -26,8 +26,9 @@ from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.costs import BLOCK_BYTES, RANKED_FOR_EACH, TASK_ROWS, VECTORS_FOR_EACH
 from lance_duck.scan.nearest.best import Neighbours, TopK, joined_neighbours
 from lance_duck.scan.nearest.covered import covered_vectors
+from lance_duck.scan.nearest.hits import NOTHING, is_beyond
 from lance_duck.scan.nearest.passing_rows import PassingRows
-from lance_duck.scan.nearest.search import NOTHING, PreparedSearch, is_beyond
+from lance_duck.scan.nearest.search import PreparedSearch
 from lance_duck.scan.projection import ROW_ADDRESS, project
 from lance_duck.scan.read.execute import scan_batches
 

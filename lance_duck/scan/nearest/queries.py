@@ -33,6 +33,19 @@ class Queries:
         return 1 if self.is_one else len(self.vectors)
 
 
+def is_single_query(q: Any, dim: int, dtype: np.dtype[Any]) -> bool:
+    """Return whether a value is a single query in the form in which it is searched, float32 or uint8.
+
+    Args:
+        q: The value.
+        dim: Required number of dimensions.
+        dtype: See `query_vectors`.
+    """
+    if type(q) is not np.ndarray or q.dtype != dtype or q.shape != (dim,) or not q.flags.c_contiguous:
+        return False
+    return bool(dtype == np.uint8 or (dtype == np.float32 and np.logical_and.reduce(np.isfinite(q))))
+
+
 def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> Queries:
     """Return the caller's queries. A matrix is a batch of queries, even if it has a single row.
 
@@ -47,8 +60,7 @@ def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> Queries:
         InvalidInputError: A vector is empty, has the wrong length, or contains a null, a NaN or a number that overflows
             float32. For bits, a number is not an integer from 0 to 255.
     """
-    is_query = type(q) is np.ndarray and q.dtype == dtype and q.shape == (dim,) and q.flags.c_contiguous
-    if is_query and dtype != np.float64 and (dtype == np.uint8 or np.logical_and.reduce(np.isfinite(q))):
+    if is_single_query(q, dim, dtype):
         return Queries(q[None], False)
     numbers = _numbers(q)
     if numbers.ndim not in (1, 2) or not numbers.shape[0]:

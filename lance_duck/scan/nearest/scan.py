@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_duck.arrow.limits import in_halves
 from lance_duck.errors import UnsupportedError
@@ -20,9 +21,11 @@ from lance_duck.scan import explain as scans
 from lance_duck.scan.nearest.best import Neighbours
 from lance_duck.scan.nearest.covered import covered_vectors
 from lance_duck.scan.nearest.extremes import Extremes, extremes
+from lance_duck.scan.nearest.lone import LoneSearch, NearRows, lone_search
+from lance_duck.scan.nearest.lone_columns import LoneColumns
 from lance_duck.scan.nearest.multivector import MultivectorSearch
 from lance_duck.scan.nearest.options import DEFAULT_K, Nearest
-from lance_duck.scan.nearest.queries import Queries
+from lance_duck.scan.nearest.queries import Queries, is_single_query
 from lance_duck.scan.nearest.result import ResultLayout, layout
 from lance_duck.scan.nearest.search import PreparedSearch
 from lance_duck.scan.options import ScanOptions
@@ -80,8 +83,65 @@ class NearestScan:
         """Return the queries in the arguments of a search."""
         return self._nearest.queries(arguments)
 
+    def search(self, arguments: Mapping[str, Any]) -> pa.Table:
+        """Search for the queries in the arguments of a search, and read the result."""
+        q: Any = arguments.get("q")
+        if not self.is_plain(q):
+            return self.table(self.queries(arguments))
+        table = self._table_of_one(q)
+        return self._table_of(self.queries(arguments)) if table is None else table
+
+    def is_plain(self, q: Any) -> bool:
+        """Return whether a value is a single query in the form in which it is searched."""
+        column = self._nearest.column
+        return is_single_query(q, column.dim, column.query_dtype) and not column.is_many
+
     def table(self, queries: Queries) -> pa.Table:
         """Search, and read the result."""
+        table = None if queries.is_batch or queries.is_one else self._table_of_one(queries.vectors[0])
+        return self._table_of(queries) if table is None else table
+
+    def rows_of_one(self, query: NDArray[Any]) -> NearRows | None:
+        """Return the rows of the result for one query by the fast way, or None if there is none.
+
+        Args:
+            query: A query for which `is_plain` is true.
+        """
+        rows = None if self._lone is None else self._lone.nearest(query)
+        if rows is None or self._span is None:
+            return rows
+        return NearRows(rows.distances[self._span], rows.addresses[self._span])
+
+    @property
+    def nbytes(self) -> int:
+        """Size in memory of what the fast way refers to, in bytes."""
+        return 0 if self._lone is None else self._lone.nbytes
+
+    def _table_of_one(self, query: NDArray[Any]) -> pa.Table | None:
+        """Return the result for one query by the fast way, or None if there is none. See `rows_of_one`."""
+        rows = self.rows_of_one(query)
+        if rows is None:
+            return None
+        table = self._lone_columns.table(rows)
+        return self._taken(self._layout(False), rows.neighbours()) if table is None else table
+
+    @cached_property
+    def _lone(self) -> LoneSearch | None:
+        """The fast way, if the search has one."""
+        return None if self._options.orderings else lone_search(self._search)
+
+    @cached_property
+    def _lone_columns(self) -> LoneColumns:
+        has_row_ids = self._table.snapshot.has_stable_row_ids
+        return LoneColumns(self._layout(False), self._table.taker, has_row_ids=has_row_ids)
+
+    @cached_property
+    def _span(self) -> slice | None:
+        """The range of the found rows to return, or None for all."""
+        skip, most = self._options.offset or 0, self._options.limit
+        return None if not skip and most is None else slice(skip, None if most is None else skip + most)
+
+    def _table_of(self, queries: Queries) -> pa.Table:
         skip, most = self._options.offset or 0, self._options.limit
         neighbours, result = self._search.run(queries.vectors), self._layout(queries.is_batch)
         if not self._options.orderings:

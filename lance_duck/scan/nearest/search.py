@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -15,10 +14,9 @@ from numpy.typing import NDArray
 
 from lance_duck.arrow.distinct import distinct
 from lance_duck.cache import LruCache
-from lance_duck.errors import CorruptError
 from lance_duck.index.catalog import Segment
 from lance_duck.index.search import ask
-from lance_duck.index.vector.search.contract import Hits, Probe, VectorIndex
+from lance_duck.index.vector.search.contract import Probe, VectorIndex
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.costs import ALWAYS_COMPARED_ROWS, COMPARED_SHARE
 from lance_duck.scan.filters import Filter
@@ -29,6 +27,7 @@ from lance_duck.scan.nearest.best import Neighbours, joined_neighbours, ranked_n
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.covered import CoveredVectors, covered_vectors
 from lance_duck.scan.nearest.exact import Exact
+from lance_duck.scan.nearest.hits import NOTHING, hit_rows, is_beyond, least_count
 from lance_duck.scan.nearest.options import Nearest
 from lance_duck.scan.nearest.passing_rows import Allowed, PassingRows, passing_rows
 from lance_duck.scan.nearest.route import Route, route
@@ -45,11 +44,6 @@ from lance_duck.wire.fragment import Fragment
 Work = Callable[[], Neighbours | None]
 
 _KEPT_PROBES: Final = 64
-_LARGEST: Final = float(np.finfo(np.float32).max)
-_USUAL: Final = 1e12
-"""If distances are below this value, float32 cannot have overflowed."""
-
-NOTHING: Final = Neighbours(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.uint64))
 
 
 @dataclass(frozen=True)
@@ -276,6 +270,11 @@ class PreparedSearch:
         return neighbours.where(np.isin(neighbours.addresses, rows.rows()))
 
 
+def probe_of(search: PreparedSearch, segment: Segment, fragment_ids: frozenset[int]) -> SegmentProbe | None:
+    """Return the probe of a segment, or None if the segment is corrupt or its rows must be compared exactly."""
+    return _NearestRun(search, np.empty((0, search.nearest.column.dim)), None).probe(segment, fragment_ids)
+
+
 class _NearestRun:
     """A prepared search with its queries.
 
@@ -303,7 +302,7 @@ class _NearestRun:
             if self._log is not None:
                 self._log.append(f"{len(rows)} rows pass the filter, and were compared one by one")
             return self._compared(search.plan.fragments, rows)
-        probes = [self._probe(*pair) for pair in search.route.segments]
+        probes = [self.probe(*pair) for pair in search.route.segments]
         probe = probes[0]
         if search.is_plain and probe is not None and not (probe.is_refined and self._exact.is_remote):
             result = self._segment(*search.route.segments[0], probe)
@@ -318,7 +317,7 @@ class _NearestRun:
         """The rows that pass the filter, or None without a filter."""
         return None if self._filtered is None else self._filtered.rows
 
-    def _probe(self, segment: Segment, fragment_ids: frozenset[int]) -> SegmentProbe | None:
+    def probe(self, segment: Segment, fragment_ids: frozenset[int]) -> SegmentProbe | None:
         """Return the probe of a segment, or None if the segment is corrupt or its rows must be compared exactly."""
         search = self._search
         if search.nearest.promise is None:
@@ -410,10 +409,10 @@ class _NearestRun:
             hits = index.search(typed, num_candidates, allowed, probe.probe)
             if not search.fast and is_beyond(hits, typed):
                 return None
-            rows_of_segment = _found(hits, rows, segment, index.num_rows)
+            rows_of_segment = hit_rows(hits, rows, segment, index.num_rows)
             if rows_of_segment is None:
                 return self._again(segment, fragment_ids, rows)
-            if probe.must_fill and len(rows_of_segment) < hits.positions.size and _least(hits) < num_candidates:
+            if probe.must_fill and len(rows_of_segment) < hits.positions.size and least_count(hits) < num_candidates:
                 return None
             if self._log is not None:
                 self._log.append(f"segment {str(segment.uuid)[:8]}: {len(rows_of_segment)} of {count} rows")
@@ -424,7 +423,7 @@ class _NearestRun:
     def _again(self, segment: Segment, fragment_ids: frozenset[int], rows: CoveredVectors) -> Neighbours | None:
         """Repeat `_segment` after reading which rows of the segment are live."""
         rows.know()
-        probe = self._probe(segment, fragment_ids)
+        probe = self.probe(segment, fragment_ids)
         return None if probe is None else self._segment(segment, fragment_ids, probe)
 
     def _allowed(
@@ -435,43 +434,6 @@ class _NearestRun:
         if self._filtered is None:
             return rows, rows.presumed(fragment_ids)
         return rows, self._filtered.allowed(rows, segment.uuid, fragment_ids)
-
-
-def _found(hits: Hits, rows: CoveredVectors, segment: Segment, count: int) -> Neighbours | None:
-    """Return the rows of search hits, or None if one of the rows is deleted."""
-    positions, distances = hits.positions.ravel(), hits.distances.ravel()
-    if not len(positions):
-        return NOTHING
-    count_of_each = hits.positions.shape[1]
-    queries = np.zeros(count_of_each, np.int64)  # faster than np.repeat
-    if len(hits.positions) > 1:
-        queries = np.repeat(np.arange(len(hits.positions)), count_of_each)
-    least, most = int(np.minimum.reduce(positions)), int(np.maximum.reduce(positions))
-    if most >= count:
-        raise CorruptError("position", where=segment, expected=f"< {count}", found=most)
-    if least < 0 or math.isnan(np.maximum.reduce(distances)):
-        is_hit = (positions >= 0) & ~np.isnan(distances)
-        if not is_hit.any():
-            return NOTHING
-        queries, positions, distances = queries[is_hit], positions[is_hit], distances[is_hit]
-    addresses = rows.found(positions)
-    return None if addresses is None else Neighbours(queries, distances, addresses)
-
-
-def _least(hits: Hits) -> int:
-    """Return the number of hits of the query with the fewest hits."""
-    return int(((hits.positions >= 0) & ~np.isnan(hits.distances)).sum(axis=1).min())
-
-
-def is_beyond(hits: Hits, queries: NDArray[np.float32]) -> bool:
-    """Return whether distances may overflow float32. An index then drops rows, or ranks them incorrectly."""
-    distances = hits.distances.ravel()
-    if not len(distances) or (np.minimum.reduce(distances) > -_USUAL and np.maximum.reduce(distances) < _USUAL):
-        return False
-    if (~np.isfinite(distances) & (hits.positions.ravel() >= 0)).any():
-        return True
-    longest = float(np.linalg.norm(queries.astype(np.float64), axis=1).max())
-    return longest * longest > _LARGEST
 
 
 def tied(index: VectorIndex, allowed: Allowed) -> bool:

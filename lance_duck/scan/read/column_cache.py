@@ -72,6 +72,11 @@ class DecodedColumns:
         columns = ((read.name, self._find(read)) for read in reads)
         return {name: column for name, column in columns if column is not None}
 
+    def cached(self, reads: Sequence[Read]) -> dict[str, DecodedColumn]:
+        """Return the columns that are cached already, by name."""
+        columns = ((read.name, self._columns.get(read.key)) for read in reads)
+        return {name: column for name, column in columns if column is not None}
+
     @property
     def nbytes(self) -> int:
         """Total size of all cached columns, in bytes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +20,13 @@ from lance_duck.scan.costs import FRAGMENTS_AT_ONCE
 from lance_duck.scan.predicate.arrays import pick
 from lance_duck.scan.projection import HIDDEN, Projection, Read, reads
 from lance_duck.scan.read.assemble import assemble
-from lance_duck.scan.read.column_cache import MOST_OF_ALL, DecodedColumns
+from lance_duck.scan.read.column_cache import MOST_OF_ALL, DecodedColumn, DecodedColumns
 from lance_duck.scan.read.fragment_reader import ColumnCache, Columns, FragmentReader, open_at_once
 from lance_duck.snapshot import Snapshot
 from lance_duck.store.request import Request, gather, run
 from lance_duck.wire.fragment import Fragment
+
+_LARGEST_LISTED_ID: Final = 1 << 16
 
 Int64s = NDArray[np.int64]
 Addresses = NDArray[np.uint64]
@@ -174,6 +176,25 @@ class Taker:
             return {}
         rows = self._physical_bounds[owners] + offsets
         return {name: column.take(rows) for name, column in columns.items()}
+
+    def decoded_columns(self, projection: Projection) -> Mapping[str, DecodedColumn] | None:
+        """Return the columns of a projection by name, or None unless all of them are cached in decoded form."""
+        reads = self._wanted(projection)
+        columns = self.decoded.cached(reads)
+        return columns if len(columns) == len(reads) else None
+
+    @cached_property
+    def row_shifts(self) -> Int64s | None:
+        """int64, for each fragment id, what added to a row address returns the row's place in a decoded column.
+
+        None if fragment ids are too large for an array of them.
+        """
+        ids = np.array(self._fragments.ids(), np.int64)
+        if len(ids) and ids.max() > _LARGEST_LISTED_ID:
+            return None
+        shifts = np.zeros(int(ids.max(initial=0)) + 1, np.int64)
+        shifts[ids] = self._physical_bounds - (ids << 32)
+        return shifts
 
     @cached_property
     def decoded(self) -> DecodedColumns:

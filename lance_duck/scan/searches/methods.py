@@ -15,9 +15,9 @@ from lance_duck.scan.arguments import SearchArguments
 from lance_duck.scan.table_scan import HasTable
 
 if TYPE_CHECKING:
-    from lance_duck.scan.searches import builder, request
+    from lance_duck.scan.searches import builder, prepared, request
 else:
-    builder, request = lazy.modules(globals(), "lance_duck.scan.searches", "builder", "request")
+    builder, prepared, request = lazy.modules(globals(), "lance_duck.scan.searches", "builder", "prepared", "request")
 
 
 @checked_calls
@@ -68,3 +68,36 @@ class Searches:
         if k is None:
             return builder.LanceQueryBuilder(table, q, column, options)
         return request.read_table(table, request.search_arguments(table.snapshot, q, k, column, options))
+
+    def prepare_search(
+        self, column: str | None = None, k: int = 10, **options: Unpack[SearchArguments]
+    ) -> prepared.PreparedVectorSearch:
+        """Prepare a vector search that you run with many queries, one at a time.
+
+        `near = ds.prepare_search("vector", k=10, columns=["id"])` prepares it, and `near(q)` returns the rows that
+        `ds.search(q, 10, "vector", columns=["id"])` returns. `near.ids(q)` returns only row ids and distances, as
+        arrays. Each call searches the version that the dataset has at that time.
+
+        Args:
+            column: Name of the vector column. Optional if the table has only one.
+            k: Number of rows per query.
+            options: See `search`. A hybrid search cannot be prepared.
+
+        Raises:
+            InvalidInputError: An argument does not fit this table.
+            UnsupportedError: An argument is not supported.
+        """
+        return prepared.PreparedVectorSearch(self.handle, column, k, options)
+
+    def cache_stats(self) -> dict[str, int]:
+        """Return the sizes of this dataset's caches in memory, in bytes.
+
+        `indexes` is the size of open indexes, which all versions share. `columns` is the size of decoded columns.
+        `prepared_searches` is the size of what prepared searches refer to, including open indexes.
+        """
+        table = self.handle.table
+        return {
+            "indexes": table.snapshot.shared_bytes(),
+            "columns": table.taker.decoded.nbytes,
+            "prepared_searches": prepared.prepared_bytes(self.handle),
+        }

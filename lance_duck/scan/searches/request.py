@@ -28,6 +28,9 @@ else:
     text_request = lazy.modules(globals(), "lance_duck.scan.text", "request")
 
 
+_NAMES: Final = frozenset((*NEAREST_ARGUMENTS, *HYBRID_ARGUMENTS, *ScanOptions.__dataclass_fields__))
+
+
 def is_words(q: Any) -> bool:
     """Return whether a query contains words, not vectors."""
     return isinstance(q, str | Mapping | FullTextQuery)
@@ -49,16 +52,17 @@ def search_arguments(
         WrongTypeError: An option is unknown.
         InvalidInputError: An argument does not fit this table.
     """
-    names = [*NEAREST_ARGUMENTS, *HYBRID_ARGUMENTS, *ScanOptions.__dataclass_fields__]
-    refuse_unknown(options, names, "search")
+    if not options.keys() <= _NAMES:
+        refuse_unknown(options, [*NEAREST_ARGUMENTS, *HYBRID_ARGUMENTS, *ScanOptions.__dataclass_fields__], "search")
     arguments = {**options}
     hybrid = {name: arguments.pop(name) for name in HYBRID_ARGUMENTS if name in arguments}
     if hybrid:
         arguments["hybrid"] = {**(arguments.get("hybrid") or {}), **hybrid}
     if is_words(q):
         return text_request.text_search_arguments(q, k, column, arguments)
-    vector_column = only_vector_column(TableScan(snapshot)) if column is None else column
-    nearest = {"column": vector_column, "q": q, "k": k}
+    if column is None:
+        column = snapshot.derived("only vector column", lambda: only_vector_column(TableScan(snapshot)))
+    nearest = {"column": column, "q": q, "k": k}
     nearest |= {name: arguments.pop(name) for name in NEAREST_ARGUMENTS & arguments.keys()}
     return {**arguments, "nearest": nearest}
 
@@ -70,26 +74,29 @@ def read_table(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
         table: The table.
         arguments: Arguments of `ScanOptions`.
     """
-    if _is_plain_search(arguments):
+    if is_plain_search(arguments):
         with observed("SEARCH", table.snapshot.uri):
-            rows = _search_table(table, {"columns": None, "filter": None, **arguments})
+            rows = _search_table(table, arguments)
         ROWS_RETURNED.add(by=rows.num_rows)
         return rows
     return LanceScanner(table, ScanOptions.of(arguments)).to_table()
 
 
-_SEEN_TO_BY_SCANNER: Final = ("full_text_query", "row_addr_allowlist", "row_addr_blocklist", "scan_stats_callback")
+_SEEN_TO_BY_SCANNER: Final = frozenset(
+    ("full_text_query", "row_addr_allowlist", "row_addr_blocklist", "scan_stats_callback")
+)
 
 
-def _is_plain_search(arguments: Mapping[str, Any]) -> bool:
+def is_plain_search(arguments: Mapping[str, Any]) -> bool:
     """Return whether the arguments describe a vector search that does not need a `LanceScanner`."""
     if arguments.get("nearest") is None or isinstance(arguments.get("filter"), FullTextQuery):
         return False
-    return all(arguments.get(name) is None for name in _SEEN_TO_BY_SCANNER)
+    return _SEEN_TO_BY_SCANNER.isdisjoint(arguments) or all(arguments.get(name) is None for name in _SEEN_TO_BY_SCANNER)
 
 
-_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
-_TEXT: Final = frozenset({str})
+_PLAIN: Final = frozenset({str, int, float, bool})
+_OPTIONS: Final = frozenset(ScanOptions.__dataclass_fields__) - {"use_threads"}
+"""Options for which None means the default."""
 
 
 def _search_table(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
@@ -105,26 +112,49 @@ def _search_table(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
         InvalidInputError: An argument does not fit this table.
         UnsupportedError: An argument is not supported with a search.
     """
+    scan = cached_scan(table, arguments)
+    return (NearestScan(table, ScanOptions.of(arguments)) if scan is None else scan).search(arguments["nearest"])
+
+
+def cached_scan(table: TableScan, arguments: Mapping[str, Any]) -> NearestScan | None:
+    """Return the search with these arguments that the table caches, or None if the search cannot be cached.
+
+    Args:
+        table: The table.
+        arguments: Arguments of `ScanOptions`, including `nearest`. The queries are ignored.
+
+    Raises:
+        InvalidInputError, UnsupportedError: See `NearestScan`.
+    """
     key = _key(arguments)
     if key is None:
-        scan = NearestScan(table, ScanOptions.of(arguments))
-    else:
-        without = {**arguments, "nearest": {name: each for name, each in arguments["nearest"].items() if name != "q"}}
-        scan = table.option_cache.layout(key, lambda: NearestScan(table, ScanOptions.of(without)))
-    return scan.table(scan.queries(arguments["nearest"]))
+        return None
+
+    def make() -> NearestScan:
+        nearest = {name: each for name, each in arguments["nearest"].items() if name != "q"}
+        return NearestScan(table, ScanOptions.of({**arguments, "nearest": nearest}))
+
+    return table.option_cache.layout(key, make)
 
 
 def _key(arguments: Mapping[str, Any]) -> object | None:
     """Return a cache key from all arguments except the queries, or None if the key would not be unique."""
-    nearest, columns, filter_ = arguments["nearest"], arguments["columns"], arguments["filter"]
-    if type(nearest) is not dict or "q" not in nearest or not (columns is None or type(columns) is list):
+    nearest, columns, filter_ = arguments["nearest"], arguments.get("columns"), arguments.get("filter")
+    if type(nearest) is not dict or not (columns is None or type(columns) is list):
         return None
     if filter_ is not None and (type(filter_) is not str or asks_for_the_time(filter_)):
         return None
-    if columns is not None and not _TEXT.issuperset(map(type, columns)):
-        return None
-    options = {**arguments, **nearest, "nearest": None, "columns": None, "q": None}
-    types = tuple(map(type, options.values()))
-    if not _PLAIN.issuperset(types) or len(options) != len(arguments) + len(nearest):
-        return None
-    return "searches", None if columns is None else tuple(columns), tuple(options.items()), types
+    key: list[object] = ["searches"]
+    for name in columns or ():
+        if type(name) is not str:
+            return None
+        key.append(name)
+    key.append(columns is None)
+    for given, known, others in ((arguments, _OPTIONS, ("nearest", "columns")), (nearest, NEAREST_ARGUMENTS, ("q",))):
+        for name, value in given.items():
+            if type(value) in _PLAIN:
+                key += (name, value, type(value))
+            elif name not in others and (value is not None or name not in known):
+                return None
+        key.append(None)
+    return tuple(key)

@@ -81,6 +81,20 @@ class Shape:
     table_bytes: int = 0
 
 
+class SingleSearch(Protocol):
+    """A search for one query, with everything prepared that does not depend on the query. Thread-safe."""
+
+    def nearest(self, query: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
+        """Return the nearest neighbours, ordered up to the last bits of their distances.
+
+        Args:
+            query: float32 (dim,), finite.
+
+        Returns:
+            Distances, float32 (k,), and positions, int64 (k,). None if the search finds fewer than k vectors.
+        """
+
+
 class VectorIndex(Protocol):
     """An open vector segment. Thread-safe. Reads are cached within limits.
 
@@ -118,6 +132,19 @@ class VectorIndex(Protocol):
                 search continues in further partitions until it finds k allowed vectors, or reaches
                 `probe.max_nprobes`.
             probe: Extent of the search.
+        """
+
+    def walk(self, k: int, probe: Probe) -> SingleSearch | None:
+        """Return what finds the neighbours that `search` finds for a single query without a filter, but faster.
+
+        The segment caches the result as long as the partition that it searches. Callers refer to it weakly.
+
+        Args:
+            k: Number of neighbours, at least 1 and at most the number of vectors.
+            probe: Extent of the search.
+
+        Returns:
+            The search, or None if the segment only has `search`.
         """
 
     def is_tied(self, allowed: NDArray[np.bool_]) -> bool:

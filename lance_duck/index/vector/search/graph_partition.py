@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.cache import LruCache
 from lance_duck.forks import Lock
 from lance_duck.index.vector.costs import (
     ALLOWED_OF_EXPECTED,
@@ -32,6 +33,7 @@ from lance_duck.index.vector.graph.hnsw import Graph, index_of
 from lance_duck.index.vector.library import faiss, queries_without_products
 from lance_duck.index.vector.open import VectorFiles
 from lance_duck.index.vector.search.lists import faiss_bounds
+from lance_duck.index.vector.search.walk import GraphWalk, Measure
 from lance_duck.index.vector.threads import one_thread
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.vectors.measure import measure_flat, measure_product, measure_scalar
@@ -40,6 +42,7 @@ Distances = NDArray[np.float32]
 Int64s = NDArray[np.int64]
 
 _FAISS: Final[Any] = faiss  # faiss's stubs are incomplete
+_KEPT_WALKS: Final = 16
 
 
 class GraphPartition:
@@ -59,14 +62,14 @@ class GraphPartition:
         self.num_vectors = len(codes)
         self.storage = _storage_of(files, codes)
         self._codes = readonly(_codes_in(self.storage))
-        self._codebook = readonly(np.asarray(files.codebook, np.float32)) if files.storage == "PQ" else None
-        start, extent = (float(bound) for bound in faiss_bounds(*files.bounds))
-        self._first_and_step = start + extent / 510, extent / 255  # code 0 decodes to the middle of its interval
+        self._metric = files.metric
         self._is_dot = files.metric == "dot"
+        self._measure = _measure_of(files, self._codes)
         self._is_flat = files.storage == "FLAT"
         self._read_graph = graph
         self._lock = Lock()
         self._walker: Any = None
+        self._walks: LruCache[GraphWalk] = LruCache(_KEPT_WALKS)
         self._nbytes = codes.nbytes + 1024
 
     @property
@@ -87,6 +90,23 @@ class GraphPartition:
                     self._nbytes += graph.nbytes
                     self._walker = index_of(self.storage, graph)
         return self._walker
+
+    def walk(self, k: int, ef: int) -> GraphWalk | None:
+        """Return a walk that finds what `search` finds for a single query without a filter.
+
+        The partition caches its walks. Returns None if `search` would compare all vectors.
+
+        Raises:
+            CorruptError: The graph is corrupt.
+        """
+        width = max(ef, k)
+        if k > self.num_vectors or _is_costly(width, self.num_vectors, 1):
+            return None
+
+        def make() -> GraphWalk:
+            return GraphWalk(self.walker(), self.storage, _parameters(width), self._measure, self._metric, k)
+
+        return self._walks.get((k, width), make)
 
     def search(
         self,
@@ -162,13 +182,8 @@ class GraphPartition:
 
     def _measured(self, queries: NDArray[np.float32], distances: Distances, places: Int64s) -> tuple[Distances, Int64s]:
         """Recompute distances so that they do not depend on the search method. Sorts the results, nearest first."""
-        distances, asked, found = np.ascontiguousarray(distances), readonly(queries), readonly(places)
-        if self._is_flat:
-            measure_flat(asked, self._codes.view(np.float32), found, self._is_dot, distances)
-        elif self._codebook is None:
-            measure_scalar(asked, self._codes, *self._first_and_step, found, self._is_dot, distances)
-        else:
-            measure_product(asked, self._codes, self._codebook, found, self._is_dot, distances)
+        distances = np.ascontiguousarray(distances)
+        self._measure(readonly(queries), readonly(places), distances)
         far = -distances if self._is_dot else distances
         if (far[:, 1:] >= far[:, :-1]).all():
             return distances, places
@@ -236,6 +251,20 @@ class GraphPartition:
         order = np.argsort(-distances if self._is_dot else distances, axis=1, kind="stable")[:, :k]
         places = np.hstack([p for _, p in results])
         return np.take_along_axis(distances, order, axis=1), np.take_along_axis(places, order, axis=1)
+
+
+def _measure_of(files: VectorFiles, codes: NDArray[np.uint8]) -> Measure:
+    """Return the function that computes distances from queries to codes."""
+    is_dot = files.metric == "dot"
+    if files.storage == "FLAT":
+        numbers = codes.view(np.float32)
+        return lambda queries, places, distances: measure_flat(queries, numbers, places, is_dot, distances)
+    if files.storage == "PQ":
+        book = readonly(np.asarray(files.codebook, np.float32))
+        return lambda queries, places, distances: measure_product(queries, codes, book, places, is_dot, distances)
+    start, extent = (float(bound) for bound in faiss_bounds(*files.bounds))
+    first, step = start + extent / 510, extent / 255  # code 0 decodes to the middle of its interval
+    return lambda queries, places, distances: measure_scalar(queries, codes, first, step, places, is_dot, distances)
 
 
 def _is_costly(width: int, count: int, num_queries: int) -> bool:

@@ -28,6 +28,7 @@ from lance_duck.index.vector.search.figures import figures
 from lance_duck.index.vector.search.frontier import Frontier, Spread, faiss_limits, sampled_places
 from lance_duck.index.vector.search.graph_partition import Distances, GraphPartition, Int64s
 from lance_duck.index.vector.search.ranks import partition_ranks
+from lance_duck.index.vector.search.walk import GraphWalk
 from lance_duck.index.vector.threads import one_thread, safe_after_fork
 
 
@@ -92,6 +93,14 @@ class GraphIndex:
                 result = self._look(partition, np.ascontiguousarray(vectors[mine]), best.k, allowed, probe)
                 best.merge(mine, *result)
         return best.hits()
+
+    def walk(self, k: int, probe: Probe) -> GraphWalk | None:
+        """Return a prepared search. See `contract.VectorIndex.walk`."""
+        has_residual_codes = self.files.storage == "PQ" and has_residual(self.metric)
+        is_bounded = probe.lower is not None or probe.upper is not None
+        if self.files.num_partitions != 1 or has_residual_codes or is_bounded or probe.is_alone:
+            return None
+        return self._partition(0).walk(k, probe.ef or max(k + k // 2, LEAST_EF))
 
     def is_tied(self, allowed: NDArray[np.bool_]) -> bool:
         """Return whether a filter is tied to the vectors. See `contract.VectorIndex.is_tied`."""

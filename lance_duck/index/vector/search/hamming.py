@@ -71,6 +71,9 @@ class HammingIndex:
             self._search(query, allowed, probe, hits.distances[row], hits.positions[row])
         return hits
 
+    def walk(self, k: int, probe: Probe) -> None:
+        """Return None, because the segment has no graph."""
+
     def is_tied(self, allowed: NDArray[np.bool_]) -> bool:
         """Return whether a filter is tied to the vectors. See `contract.VectorIndex.is_tied`."""
         return self._allowed_counts.are_tied(allowed)
