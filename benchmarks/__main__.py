@@ -32,6 +32,7 @@ ALL = (
     "sizes",
     "changes",
     "appends",
+    "streams",
     "compaction",
     "indexes",
     "sql_indexes",
