@@ -33,6 +33,7 @@ ALL = (
     "sizes",
     "changes",
     "appends",
+    "streams",
     "compaction",
     "indexes",
     "sql_indexes",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import random
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import lance
 import pyarrow as pa
 import pytest
 from concurrency import crashing, streaming
@@ -57,3 +59,24 @@ def test_confirmed_rows_survive_kills_and_repeated_batches_are_stored_once(
     ld.dataset(uri).validate()
     crashing.clean(uri)
     crashing.assert_clean(uri)
+
+
+def test_two_writers_and_a_foreign_writer_store_each_key_once(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    ld.write_dataset({"id": pa.array([], pa.int64())}, uri)
+    streams = [ld.stream_writer(uri, interval=0, key="id") for _ in range(2)]
+
+    def produce(own: int, stream: ld.StreamWriter) -> None:
+        for i in range(60):
+            stream.write({"id": [i, own]})
+
+    with ThreadPoolExecutor(2) as pool:
+        works = [pool.submit(produce, own, stream) for own, stream in enumerate(streams, 1000)]
+        for i in range(10):
+            lance.write_dataset(pa.table({"id": [2000 + i]}), uri, mode="append")
+        for work in works:
+            work.result()
+    for stream in streams:
+        stream.close()
+    ids = sorted(lance.dataset(uri).to_table()["id"].to_pylist())
+    assert ids == [*range(60), 1000, 1001, *range(2000, 2010)]

@@ -9,7 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import lance
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -166,22 +165,6 @@ def test_a_declared_primary_key_is_the_key(tmp_path: Path) -> None:
     with ld.stream_writer(tmp_path / "t.lance", key=[]) as stream:
         stream.write({"a": [1], "b": ["x"], "n": [1]})
     assert ld.dataset(tmp_path / "t.lance").count_rows() == 3
-
-
-def test_two_writers_and_a_foreign_writer_store_each_key_once(uri: str) -> None:
-    streams = [ld.stream_writer(uri, interval=0, key="id") for _ in range(2)]
-    with ThreadPoolExecutor(4) as pool:
-        works = [
-            pool.submit(lambda s=stream, k=k: [s.write(rows(i, k)) for i in range(60)])
-            for k, stream in enumerate(streams, 1000)
-        ]
-        for i in range(10):
-            lance.write_dataset(pa.table({"id": [2000 + i]}, pa.schema([SCHEMA.field("id")])), uri, mode="append")
-        for work in works:
-            work.result()
-    for stream in streams:
-        stream.close()
-    assert ids(uri) == [*range(60), 1000, 1001, *range(2000, 2010)]
 
 
 def test_columns_that_were_added_meanwhile_are_accepted(uri: str) -> None:
