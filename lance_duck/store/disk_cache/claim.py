@@ -67,4 +67,6 @@ def _mark(folder: str) -> None:
     temporary = temporary_name(marker)
     with open(temporary, "xb") as file:
         file.write(_TEXT)
+        file.flush()
+        os.fsync(file.fileno())  # without its text, a folder of blocks would be refused after a power failure
     os.replace(temporary, marker)

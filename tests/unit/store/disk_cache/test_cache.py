@@ -5,6 +5,8 @@ import logging
 import multiprocessing
 import os
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -140,16 +142,26 @@ def test_reads_equal_the_object_whatever_happens_to_the_blocks(
     tmp_path_factory: pytest.TempPathFactory, reads: list[list[tuple[int, int]]], limit: int, data: st.DataObject
 ) -> None:
     root = str(tmp_path_factory.mktemp("cache"))
+    outside = tmp_path_factory.mktemp("outside") / "letter"
+    outside.write_bytes(b"dear")
     service = Service(content(1))
     cached = opened(root, service, limit)
     for ranges in reads:
         assert read(cached, service, *((start, min(size, SIZE - start)) for start, size in ranges))
         assert usage(root).size <= limit
-        for file in sorted(Path(root).rglob("*.blk")):
-            harm = data.draw(st.sampled_from(["none", "flip", "cut", "delete"]))
+        files = sorted(Path(root).rglob("*.blk"))
+        for file in files:
+            harm = data.draw(st.sampled_from(["none", "flip", "cut", "delete", "link", "swap", "old layout"]))
             block = bytearray(file.read_bytes())
-            if harm == "delete":
+            if harm in ("delete", "link"):
                 file.unlink()
+                if harm == "link":
+                    file.symlink_to(outside)
+            elif harm == "swap":
+                os.replace(files[0], file)
+                files[0].write_bytes(block)
+            elif harm == "old layout":
+                file.write_bytes(b"lanceblk" + bytes(200 + 65_536))
             elif harm == "cut":
                 file.write_bytes(block[: data.draw(st.integers(0, len(block) - 1))])
             elif harm == "flip":
@@ -157,6 +169,7 @@ def test_reads_equal_the_object_whatever_happens_to_the_blocks(
                 file.write_bytes(block)
         if data.draw(st.booleans()):
             cached = opened(root, service, limit)
+    assert outside.read_bytes() == b"dear"
 
 
 @pytest.mark.parametrize("data", [content(9), content(9, SIZE + 1), content(9, SIZE - 1)])
@@ -339,6 +352,40 @@ def read_at_random(root: str, seed: int, limit: int) -> None:
     for _ in range(30):
         start = int(rng.integers(0, SIZE - PAGE))
         assert read_at_once(cached, service, (start, int(rng.integers(1, min(BLOCK, SIZE - start)))))
+
+
+FULL: Final = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+from tests.unit.store.disk_cache import test_cache
+service = test_cache.Service(test_cache.content(0))
+cached = test_cache.opened(sys.argv[1], service)
+assert test_cache.read(cached, service, (0, 1000), (test_cache.BLOCK, 1000))
+assert test_cache.read(cached, service, (0, 3 * test_cache.BLOCK))
+assert not test_cache.read(cached, service, (0, 1000))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit of this kind")
+def test_a_disk_that_takes_no_more_bytes_turns_the_cache_off_and_keeps_its_blocks(root: str) -> None:
+    subprocess.run([sys.executable, "-c", FULL, root], check=True, timeout=120, cwd=Path(__file__).parents[4])
+    assert usage(root).blocks == 2
+    assert not list(Path(root).rglob("*#*"))
+    service = Service(content(0))
+    assert read(opened(root, service), service, (0, 1000))
+    assert service.requests() == (1, 0)
+
+
+def test_a_folder_in_the_place_of_a_block_turns_the_cache_off(root: str) -> None:
+    service = Service(content(0))
+    cached = opened(root, service)
+    read(cached, service, (0, 10))
+    (file,) = Path(root).rglob("*.blk")
+    file.unlink()
+    file.mkdir()
+    assert read(cached, service, (0, 10))
+    assert not read(cached, service, (0, 10))
+    assert file.is_dir()
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])

@@ -58,3 +58,10 @@ def test_remains_of_an_interrupted_claim_do_not_matter(tmp_path: Path) -> None:
     (tmp_path / f"{MARKER}#123").touch()
     claim(str(tmp_path))
     assert is_cache(str(tmp_path))
+
+
+def test_the_mark_survives_a_power_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: flushed.append(os.fstat(descriptor).st_size))
+    claim(str(tmp_path))
+    assert flushed == [(tmp_path / MARKER).stat().st_size]
