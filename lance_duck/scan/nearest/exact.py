@@ -36,7 +36,7 @@ from lance_duck.scan.predicate.arrays import descend
 from lance_duck.scan.projection import ROW_ADDRESS, Read, reads
 from lance_duck.scan.read.fixed_rows import FixedRows, fixed_rows
 from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader, open_at_once
-from lance_duck.scan.read.joined_fragments import JoinedFragments, grouped, may_join_columns, shape_of
+from lance_duck.scan.read.joined_fragments import JoinedFragments, joinable_groups, may_join_columns, shape_of
 from lance_duck.scan.read.ordered import map_ordered
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
@@ -236,7 +236,7 @@ class Exact:
         def shape(reader: FragmentReader) -> Hashable | None:
             return find(reader.fragment) if reader.num_rows <= JOINED_ROWS else None
 
-        return grouped(readers, shape, lambda reader: reader.num_rows, first=JOINED_FRAGMENTS)
+        return joinable_groups(readers, shape, lambda reader: reader.num_rows, first=JOINED_FRAGMENTS)
 
     def _alone(self, reader: FragmentReader, rows: RowSet | None) -> Iterator[_Piece]:
         fragment = reader.fragment

@@ -140,7 +140,7 @@ def shape_of(snapshot: Snapshot) -> Callable[[Fragment], Hashable | None]:
     return shape
 
 
-def grouped(
+def joinable_groups(
     items: Iterable[_T], shape: Callable[[_T], Hashable | None], rows: Callable[[_T], int], first: int
 ) -> Iterator[list[_T]]:
     """Yield fragments in groups that may be joined. Later groups are larger.

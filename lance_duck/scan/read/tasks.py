@@ -26,7 +26,7 @@ from lance_duck.scan.filters import Filter
 from lance_duck.scan.plan import Extent, Morsel, ScanPlan, Sizer, morsels_of
 from lance_duck.scan.projection import ROW_OFFSET
 from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
-from lance_duck.scan.read.joined_fragments import JoinedFragments, grouped, may_join, shape_of
+from lance_duck.scan.read.joined_fragments import JoinedFragments, joinable_groups, may_join, shape_of
 from lance_duck.scan.read.morsel import count_morsel, read_morsel
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
@@ -218,7 +218,7 @@ def _range_tasks(readers: Readers, extents: Iterator[Extent], sizer: Sizer) -> I
 
 
 def _together(readers: Readers, extents: Iterator[Extent]) -> Iterator[Sequence[Extent]]:
-    """Yield extents in groups: see `grouped`."""
+    """Yield extents in groups: see `joinable_groups`."""
     if len(readers.plan.fragments) == 1:
         yield from ([extent] for extent in extents)
         return
@@ -233,7 +233,7 @@ def _together(readers: Readers, extents: Iterator[Extent]) -> Iterator[Sequence[
         found = find(readers.plan.fragments[extent.index])
         return None if found is None else (found, gaps)
 
-    yield from grouped(extents, shape, lambda extent: extent.stop, first=1)
+    yield from joinable_groups(extents, shape, lambda extent: extent.stop, first=1)
 
 
 class _SelectionCutter:
