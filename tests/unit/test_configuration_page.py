@@ -40,7 +40,7 @@ def test_environment_variables_of_the_package_are_listed() -> None:
 
 
 def test_storage_options_of_the_package_are_listed() -> None:
-    assert {*client._OWN_OPTIONS, *OPTIONS} <= listed("Storage options")
+    assert {*client.OWN_OPTIONS, *OPTIONS} <= listed("Storage options")
 
 
 def test_search_settings_are_listed() -> None:

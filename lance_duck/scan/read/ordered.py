@@ -50,7 +50,7 @@ def map_ordered(
         yield from map(work, _checked(source))
         return
     if not at_once:
-        yield from map(work, islice(source, 1))
+        yield from map(work, _checked(islice(source, 1)))
     begun = list(islice(source, 1))
     if not begun:
         return  # a single item does not need threads
