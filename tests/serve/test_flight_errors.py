@@ -49,7 +49,7 @@ EXPECTED: dict[str, list[type[Exception]]] = {
         *(refusals.BusyError, refusals.StoppingError, errors.RetryableError, errors.StoreError),
         *(duckdb.IOException, duckdb.HTTPException),
     ],
-    "DEADLINE_EXCEEDED": [refusals.TimeLimitError],
+    "DEADLINE_EXCEEDED": [refusals.TimeLimitError, refusals.SlowBodyError],
     "CANCELLED": [refusals.AbandonedError, duckdb.InterruptException],
     "INTERNAL": [
         *UNTOLD,

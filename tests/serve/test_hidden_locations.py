@@ -138,7 +138,8 @@ def test_no_answer_of_the_namespace_contains_the_folder(server: Server, folder: 
     answers = {}
     for route in ROUTES:
         path = route.path.replace("{id}", name).replace("{index_name}", "pickup_idx")
-        for sent in bodies if route.method == "POST" and "drop" not in route.path else []:
+        loses = "drop" in route.path or (route.path.endswith("deregister") and name != "nope")
+        for sent in bodies if route.method == "POST" and not loses else []:
             answers[path, str(sent)] = body(server.url + path, json.dumps(sent).encode())
         if route.method == "GET":
             answers[path, ""] = body(server.url + path)
