@@ -93,8 +93,7 @@ def serve(
     )
     served = run.Server(settings)
     _limit_memory(settings)
-    _announce(served, shown(place), made, is_writing=write)
-    served.run()
+    served.run(lambda: _announce(served, shown(place), made, is_writing=write))
 
 
 def mcp(

@@ -9,7 +9,7 @@ import signal
 import socket
 import ssl
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -77,8 +77,13 @@ class Server:
             undone.pop_all()
         self._thread = threading.Thread(target=self._serve, name="lance-duck-server", daemon=True)
 
-    def run(self) -> None:
-        """Serve until SIGTERM or SIGINT. After SIGINT, this raises KeyboardInterrupt."""
+    def run(self, begun: Callable[[], object] = lambda: None) -> None:
+        """Serve until SIGTERM or SIGINT. After SIGINT, this raises KeyboardInterrupt.
+
+        Args:
+            begun: Called once the server takes requests and signals.
+        """
+        self._uvicorn.begun = begun
         self._serve()
 
     def __enter__(self) -> Self:
@@ -169,11 +174,14 @@ class _Uvicorn(uvicorn.Server):
         self._gate = gate
         self._is_stopping = False
         self.has_begun = threading.Event()
+        self.begun: Callable[[], object] = lambda: None
 
     async def startup(self, sockets: Any = None) -> None:
         """Open the sockets."""
         try:
             await super().startup(sockets)
+            if self.started:
+                self.begun()
         finally:
             self.has_begun.set()
 
