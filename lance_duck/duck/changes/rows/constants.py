@@ -28,7 +28,7 @@ _EXACT: Final = 1 << 53
 double."""
 
 _NAME: Final = r'(?:"(?:[^"]|"")++"|[a-z_]\w*+)'
-_CONSTANT: Final = r"(?:-?[0-9]++(?:\.[0-9]++)?|'(?:[^'\0]|'')*+'|true|false|null)"
+_CONSTANT: Final = r"(?:-?[0-9]++(?:\.[0-9]++)?|'(?:[^'\0\ud800-\udfff]|'')*+'|true|false|null)"
 _ROW: Final = rf"\(\s*+{_CONSTANT}(?:\s*+,\s*+{_CONSTANT})*+\s*+\)"
 _FLAGS: Final = re.IGNORECASE | re.ASCII
 _INSERT: Final = re.compile(
