@@ -268,8 +268,8 @@ def started(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
             made.append(settings)
             self.flight_url = None if settings.flight is None else f"grpc://127.0.0.1:{settings.flight}"
 
-        def run(self) -> None:
-            pass
+        def run(self, begun: Callable[[], object]) -> None:
+            begun()
 
     def start(*words: str) -> tuple[ServeSettings, list[str]]:
         monkeypatch.setattr(sys, "argv", ["lance-duck", "serve", *words])
