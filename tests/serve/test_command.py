@@ -225,7 +225,9 @@ def failed(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *
         (["data", "--tls-cert", "tokens", "--port", "0"], "tokens: not a certificate with its key"),
         (["data", "--tls-key", "tokens"], "a TLS key needs a certificate"),
         (["data", "--host", "0.0.0.0"], "plain HTTP"),
+        (["data", "--tls-cert", "tokens", "--port", "0"], "; pass --tls-key"),
         (["data", "--host", "192.0.2.1", "--insecure"], "the server cannot listen"),
+        (["data", "--host", "192.0.2.1", "--insecure"], "; choose another --host"),
         (["data", "--max-bytes", "huge"], "--max-bytes: not a number of bytes"),
         (["data", "--memory", "huge", "--port", "0"], "--memory: not a number of bytes"),
         (["data", "--timeout", "0"], "timeout must be positive"),
@@ -250,6 +252,7 @@ def test_an_address_in_use_is_an_error(
         port = other.getsockname()[1]
         message = failed(capfd, monkeypatch, str(folder), "--port", str(port))
     assert message.startswith(f"127.0.0.1, port {port}: the server cannot listen: found Address already in use")
+    assert message.endswith("; choose another --port")
 
 
 class Started(Exception):
