@@ -20,6 +20,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 import trustme
+from pyarrow import flight
 
 import lance_duck as ld
 import lance_duck_command as command
@@ -119,6 +120,17 @@ def test_a_server_runs_until_sigterm_and_logs_requests_as_json(folder: Path) -> 
     assert (process.returncode, out) == (0, "")
     records = [json.loads(line) for line in err.splitlines()]
     assert any(record["message"].startswith("GET /ready 200") for record in records)
+
+
+def test_the_log_has_no_lines_of_grpc(folder: Path, tmp_path: Path) -> None:
+    trustme.CA().issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "server.pem"))
+    with running(str(folder), "--tls-cert", str(tmp_path / "server.pem"), "--flight", "0") as (process, _):
+        assert process.stdout is not None
+        location = process.stdout.readline().rpartition(" ")[2].strip()
+        with pytest.raises(flight.FlightUnavailableError, match="handshake"):
+            list(flight.connect(location).list_flights())
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=60) == ("", "")
 
 
 @pytest.mark.parametrize(("path", "is_change"), [("/insert", True), ("/read", False)])
