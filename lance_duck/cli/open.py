@@ -31,7 +31,13 @@ def open_table(
 
 
 def cache_options(cache: str | None, cache_size: str | None) -> Mapping[str, str] | None:
-    """Return the storage options of `--cache` and `--cache-size`, or None without them."""
+    """Return the storage options of `--cache` and `--cache-size`, or None without them.
+
+    Raises:
+        InvalidInputError: There is a size without a folder.
+    """
+    if cache is None and cache_size is not None:
+        raise InvalidInputError("--cache-size needs a folder", remedy="pass --cache")
     size = {} if cache_size is None else {CACHE_SIZE_OPTION: cache_size}
     return with_cache(size, cache) or None
 

@@ -151,6 +151,7 @@ def _write_logs(form: str, level: str) -> None:
     handler.setFormatter(run.JsonLines() if is_json else logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("lance_duck").setLevel(level.upper())
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # the gRPC of Flight would write lines of its own
 
 
 def _memory(text: str | None) -> str:

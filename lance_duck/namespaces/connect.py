@@ -37,14 +37,14 @@ def connect_namespace(impl: str, properties: Mapping[str, str]) -> Namespace:
             boolean_option(remaining, "manifest_enabled", default=True) if "manifest_enabled" in remaining else None
         )
         listing = boolean_option(remaining, "dir_listing_enabled", default=True)
-        _refuse_others(remaining, ("manifest_enabled", "dir_listing_enabled"))
+        _refuse_others(remaining, ("manifest_enabled", "dir_listing_enabled"), ("root", "storage.NAME"))
         return DirectoryNamespace(
             root, manifest_enabled=manifest, dir_listing_enabled=listing, storage_options=storage or None
         )
     if impl == "rest":
         uri, delimiter = _taken(remaining, "uri"), remaining.pop("delimiter", "$")
         headers = {name.removeprefix(_HEADER): remaining.pop(name) for name in [*remaining] if name.startswith(_HEADER)}
-        _refuse_others(remaining, ())
+        _refuse_others(remaining, (), ("uri", "delimiter", "header.NAME", "storage.NAME"))
         return RestNamespace(uri, delimiter=delimiter, headers=headers, storage_options=storage or None)
     raise UnsupportedError("unknown kind of namespace", expected='"dir" or "rest"', found=repr(impl))
 
@@ -56,11 +56,12 @@ def _taken(properties: dict[str, str], name: str) -> str:
     return value
 
 
-def _refuse_others(properties: Mapping[str, str], names: tuple[str, ...]) -> None:
+def _refuse_others(properties: Mapping[str, str], names: tuple[str, ...], taken: tuple[str, ...]) -> None:
+    """Raise InvalidInputError for a property without one of the names. `taken` are further names, for the message."""
     for name in properties:
         if name not in names:
-            candidates = (*names, "root", "uri", "delimiter")
             raise InvalidInputError(
                 f"unknown property {name!r} of a namespace",
-                remedy=did_you_mean(name, candidates) or "see connect_namespace",
+                expected=f"one of {', '.join((*taken, *names))}",
+                remedy=did_you_mean(name, (*taken, *names)),
             )

@@ -30,9 +30,10 @@ from lance_duck import errors
 from lance_duck.redact import shown
 from lance_duck.serve.gate import refusals
 
+_NO_TOKEN: Final = 401
 _SLOW_BODY: Final = 408
 _BY_ERROR: Final[tuple[tuple[type[BaseException], int, int], ...]] = (
-    (refusals.UnauthorizedError, 401, 16),
+    (refusals.UnauthorizedError, _NO_TOKEN, 16),
     (refusals.ForbiddenError, 403, 15),
     (refusals.MisdirectedError, 421, 13),
     (refusals.StoppingError, 503, 17),
@@ -112,7 +113,9 @@ class HttpProblem:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of the answer: the seconds until the request may be repeated, or the end of the connection."""
+        """Headers of the answer: how to log in, when to repeat the request, or the end of the connection."""
+        if self.status == _NO_TOKEN:
+            return {"www-authenticate": "Bearer"}
         if self.status in _RETRIED:
             return {"retry-after": "1"}
         return {"connection": "close"} if self.status == _SLOW_BODY else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -137,7 +138,10 @@ def _config(app: ServeApp, settings: ServeSettings) -> uvicorn.Config:
         config.load()
     except ssl.SSLError as error:
         raise InvalidInputError(
-            "not a certificate with its key", where=settings.tls_cert, found=error.reason or str(error)
+            "not a certificate with its key",
+            where=settings.tls_cert,
+            found=error.reason or str(error),
+            remedy="pass --tls-key" if settings.tls_key is None else None,
         ) from None
     return config
 
@@ -160,9 +164,12 @@ def _listening(settings: ServeSettings) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # connections inherit it
         return listener
     except OSError as error:
-        where = f"{settings.host}, port {settings.port}"
+        is_host = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
         raise StoreError(
-            "the server cannot listen", where=where, found=error.strerror or str(error), remedy="choose another --port"
+            "the server cannot listen",
+            where=f"{settings.host}, port {settings.port}",
+            found=error.strerror or str(error),
+            remedy=f"choose another {'--host' if is_host else '--port'}",
         ) from error
 
 

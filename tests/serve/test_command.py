@@ -20,6 +20,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 import trustme
+from pyarrow import flight
 
 import lance_duck as ld
 import lance_duck_command as command
@@ -119,6 +120,17 @@ def test_a_server_runs_until_sigterm_and_logs_requests_as_json(folder: Path) -> 
     assert (process.returncode, out) == (0, "")
     records = [json.loads(line) for line in err.splitlines()]
     assert any(record["message"].startswith("GET /ready 200") for record in records)
+
+
+def test_the_log_has_no_lines_of_grpc(folder: Path, tmp_path: Path) -> None:
+    trustme.CA().issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "server.pem"))
+    with running(str(folder), "--tls-cert", str(tmp_path / "server.pem"), "--flight", "0") as (process, _):
+        assert process.stdout is not None
+        location = process.stdout.readline().rpartition(" ")[2].strip()
+        with pytest.raises(flight.FlightUnavailableError, match="handshake"):
+            list(flight.connect(location).list_flights())
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=60) == ("", "")
 
 
 @pytest.mark.parametrize(("path", "is_change"), [("/insert", True), ("/read", False)])
@@ -225,7 +237,9 @@ def failed(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *
         (["data", "--tls-cert", "tokens", "--port", "0"], "tokens: not a certificate with its key"),
         (["data", "--tls-key", "tokens"], "a TLS key needs a certificate"),
         (["data", "--host", "0.0.0.0"], "plain HTTP"),
+        (["data", "--tls-cert", "tokens", "--port", "0"], "; pass --tls-key"),
         (["data", "--host", "192.0.2.1", "--insecure"], "the server cannot listen"),
+        (["data", "--host", "192.0.2.1", "--insecure"], "; choose another --host"),
         (["data", "--max-bytes", "huge"], "--max-bytes: not a number of bytes"),
         (["data", "--memory", "huge", "--port", "0"], "--memory: not a number of bytes"),
         (["data", "--timeout", "0"], "timeout must be positive"),
@@ -250,6 +264,7 @@ def test_an_address_in_use_is_an_error(
         port = other.getsockname()[1]
         message = failed(capfd, monkeypatch, str(folder), "--port", str(port))
     assert message.startswith(f"127.0.0.1, port {port}: the server cannot listen: found Address already in use")
+    assert message.endswith("; choose another --port")
 
 
 class Started(Exception):

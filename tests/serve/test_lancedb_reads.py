@@ -283,6 +283,13 @@ def test_errors_name_their_cause(both: SimpleNamespace, read: Callable[[Any], An
     assert message in str(caught.value)
 
 
+def test_words_need_a_column_if_several_columns_have_text_and_none_has_an_index(remote: Any) -> None:
+    table = remote.create_table("notes", [{"title": "duck", "body": "pond"}])
+    with pytest.raises(Exception, match="name a column, or create a full-text index"):
+        table.search("duck", query_type="fts").to_arrow()
+    assert table.search("duck", query_type="fts", fts_columns="title").to_arrow().num_rows == 1
+
+
 def test_the_async_client_reads(both: SimpleNamespace) -> None:
     async def read(uri: str, **options: Any) -> list[Any]:
         database = await lancedb.connect_async(uri, **options)

@@ -195,12 +195,24 @@ def test_a_form_and_a_link_run_sql(numbers: Server) -> None:
     assert json.loads(send(f"{numbers.url}/sql?query=SELECT%201")[2])["rows"] == [[1]]
 
 
+@pytest.mark.parametrize(("body", "kind"), [(b"SELECT 1", FORM), (b"", FORM), (b"{}", "application/json")])
+def test_a_body_without_a_query_is_refused_with_an_example(numbers: Server, body: bytes, kind: str) -> None:
+    status, _, text = send(f"{numbers.url}/sql", body, Content_Type=kind)
+    assert (status, json.loads(text)["error"]) == (400, '/sql: malformed body: expected {"query": "SELECT …"}')
+
+
 def test_a_change_needs_post(numbers: Server) -> None:
     query = urlencode({"query": "DELETE FROM t WHERE x = 1"})
     assert send(f"{numbers.url}/sql?{query}")[0] == 403
     assert answer(numbers, "SELECT count(*) FROM t")["rows"] == [[3000]]
     assert post(numbers, "DELETE FROM t WHERE x = 1")[0] == 200
     assert answer(numbers, "SELECT count(*) FROM t")["rows"] == [[2999]]
+
+
+def test_an_answer_without_a_token_tells_how_to_send_one(start: Callable[..., Server], tmp_path: Path) -> None:
+    server = start(tmp_path, tokens=(AccessToken.of("r", Role.READ, "reads"),))
+    status, headers, _ = send(f"{server.url}/sql?query=SELECT%201")
+    assert (status, headers["www-authenticate"]) == (401, "Bearer")
 
 
 def test_a_change_needs_a_token_that_writes(start: Callable[..., Server], tmp_path: Path) -> None:

@@ -85,7 +85,10 @@ def _with_one_column(value: dict[str, Any], columns: Sequence[str], kind: str) -
         return value
     if len(columns) != 1:
         raise InvalidInputError(
-            f"{kind} needs a column", where="full_text_query", found=", ".join(columns) or "no column with an index"
+            f"{kind} needs a column",
+            where="full_text_query",
+            found=", ".join(columns) or "no column with an index",
+            remedy=None if columns else "name a column, or create a full-text index",
         )
     return {**value, "column": columns[0]}
 

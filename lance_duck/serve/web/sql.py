@@ -79,7 +79,8 @@ class StatementRequest:
             refuse_unknown(fields, _FIELDS, "body", "field")
             parameters = fields.get("parameters")
         query, format_ = fields.get("query", ""), fields.get("format")
-        if not isinstance(query, str) or not isinstance(format_, str | None):
+        is_missing = not is_get and "query" not in fields
+        if is_missing or not isinstance(query, str) or not isinstance(format_, str | None):
             raise RequestError("malformed body", where=request.path, expected='{"query": "SELECT …"}')
         if not isinstance(parameters, list | dict | None):
             raise RequestError("malformed parameters", expected="a list, or an object", found=type(parameters).__name__)

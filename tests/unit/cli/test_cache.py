@@ -54,9 +54,10 @@ def test_a_folder_that_is_not_a_cache_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "letter").exists()
 
 
-def test_a_size_needs_a_folder(bucket: str) -> None:
-    with pytest.raises(InvalidInputError, match="cache_size needs a folder"):
-        run("sql", bucket, "SELECT 1", "--cache-size", "1GB")
+@pytest.mark.parametrize("words", [("sql", ".", "SELECT 1"), ("serve", "."), ("mcp", ".")])
+def test_a_size_needs_a_folder_also_for_local_tables(words: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidInputError, match="--cache-size needs a folder; pass --cache"):
+        run(*words, "--cache-size", "1GB")
 
 
 def test_servers_read_through_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

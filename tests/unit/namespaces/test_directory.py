@@ -307,6 +307,7 @@ def test_properties_are_validated_and_storage_options_are_passed_on() -> None:
     for impl, properties, match in (
         ("dir", {}, "'root' of the namespace is missing"),
         ("dir", {"root": "x", "roots": "y"}, "did you mean 'root'"),
+        ("rest", {"uri": "http://x", "token": "y"}, "expected one of uri, delimiter, header.NAME, storage.NAME"),
         ("dir", {"root": "x", "manifest_enabled": "maybe"}, "true or false"),
         ("rest", {"uri": "ftp://x"}, "http://"),
         ("glue", {"root": "x"}, 'expected "dir" or "rest"'),
