@@ -9,16 +9,17 @@ second attempt, because the first one may have committed the rows.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import pyarrow as pa
 
@@ -35,9 +36,13 @@ from lance_duck.verbs.writing.schema_compat import fitting
 from lance_duck.write.coerce import coerce
 from lance_duck.write.inputs import reading
 
+_T = TypeVar("_T")
+
 _ATTEMPTS: Final = 5
 """Number of attempts after commits of other writers. Each attempt repeats lost races itself."""
 _ERRORS_KEPT: Final = 64
+"""Of each thread."""
+_LOG: Final = logging.getLogger(__name__)
 _REFUSED: Final = (InvalidInputError, UnsupportedError, IncompatibleError, pa.ArrowException)
 """Errors that one batch may cause, and after which no version was created."""
 
@@ -110,7 +115,7 @@ class StreamWriter:
         self._held = 0
         self._written = self._decided = 0
         self._is_asked = self._is_closed = False
-        self._failed: deque[_Batch] = deque(maxlen=_ERRORS_KEPT)
+        self._failed: dict[int, deque[Confirmation]] = {}  # of each thread
         self._forks = forks.count()
         self._thread = threading.Thread(target=self._work, name="lance_duck-stream", daemon=True)
         self._thread.start()
@@ -204,8 +209,13 @@ class StreamWriter:
     def _raise_unseen(self, thread: int | None) -> None:
         """Raise the first error that its producer has not seen, of one thread or of all."""
         with self._changed:
-            failed = [b for b in self._failed if not b.confirmation.is_seen and thread in (None, b.thread)]
-        errors = [batch.confirmation.exception() for batch in failed]
+            failed = [
+                each
+                for writer, confirmations in self._failed.items()
+                for each in confirmations
+                if not each.is_seen and thread in (None, writer)
+            ]
+        errors = [each.exception() for each in failed]
         if errors and errors[0] is not None:
             raise errors[0]
 
@@ -281,12 +291,14 @@ class StreamWriter:
                 self._commit(batches[half:])
                 return
             with self._changed:
-                self._failed.extend(batches)
+                for batch in batches:
+                    of_thread = self._failed.setdefault(batch.thread, deque(maxlen=_ERRORS_KEPT))
+                    of_thread.append(batch.confirmation)
             for batch in batches:
-                batch.confirmation.set_exception(error.with_traceback(None))
+                _settled(batch.confirmation.set_exception, error.with_traceback(None))
         else:
             for batch in batches:
-                batch.confirmation.set_result(version)
+                _settled(batch.confirmation.set_result, version)
 
     def _stored(self, batches: Sequence[_Batch]) -> int:
         """Commit batches as one version, and return its number."""
@@ -311,6 +323,14 @@ class StreamWriter:
         self._table.checkout_latest()
         merge = self._table.merge_insert(self._key).when_not_matched_insert_all()
         merge.source_dedupe_behavior("first_seen").execute(rows)
+
+
+def _settled(settle: Callable[[_T], None], outcome: _T) -> None:
+    """Give a Future its outcome. A callback may raise SystemExit, which must not end the thread that commits."""
+    try:
+        settle(outcome)
+    except BaseException:  # a Future catches all others
+        _LOG.exception("a callback of a stream writer failed")
 
 
 def _guarded(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:

@@ -36,6 +36,23 @@ def test_too_many_parts_of_a_kind_are_refused(problem: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "SELECT 1 UNION FROM t" + ", t" * 51,
+        "SELECT 1" + " UNION DISTINCT FROM t, t" * 51,
+        "SELECT " + "extract(year FROM (SELECT x FROM t, t))" * 51,
+        "SELECT x FROM t" + " JOIN (SELECT 1 UNION FROM t)" * 51,
+        "SELECT " + ", ".join("(SELECT max(x) FROM t)" for _ in range(51)),
+        "SELECT " + ", ".join("(SELECT 1 AS union FROM t)" for _ in range(51)),
+        "SELECT " + ", ".join("(SELECT * EXCEPT (x) FROM t)" for _ in range(51)),
+    ],
+)
+def test_tables_are_counted_in_all_parts_of_a_statement(text: str) -> None:
+    with pytest.raises(RequestError, match="too many tables"):
+        check_sql_size(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "SELECT " + "x->" * 12 + "x",
         "SELECT " + "f(a->" * 11 + "a" + ")" * 11,
         "SELECT " + "[a FOR a IN " * 11 + "[1]" + "]" * 11,
@@ -61,8 +78,14 @@ def test_all_forms_of_lambdas_inside_each_other_are_counted(text: str) -> None:
         "SELECT " + ", ".join(f"[{{'a': {i}}}]" for i in range(500)),
         "SELECT x FROM t ORDER BY " + ", ".join("x" for _ in range(500)),
         "SELECT 'x.y' + 1.5, " + ", ".join("1.5" for _ in range(500)),
+        "SELECT x FROM t WHERE " + " AND ".join(f"t.c{i} IS NOT NULL" for i in range(500)),
+        "SELECT a IS DISTINCT FROM b, " + ", ".join(f"c{i} IS NOT DISTINCT FROM c, d" for i in range(500)) + " FROM t",
+        "SELECT " + ", ".join(f"extract(year FROM c{i}), trim(both 'x' FROM c{i})" for i in range(500)) + " FROM t",
+        "SELECT " + "substring(" * 100 + "x" + " FROM 1 FOR 2)" * 100 + " FROM t",
+        "INSERT INTO t SELECT * FROM u RETURNING " + ", ".join(f"c{i}" for i in range(500)),
+        " UNION ALL ".join(f"SELECT 'c{i}', count(c{i}) FROM t" for i in range(500)),
     ],
-    ids=range(9),
+    ids=range(15),
 )
 def test_long_texts_of_many_small_parts_are_accepted(text: str) -> None:
     check_sql_size(text)

@@ -107,3 +107,10 @@ def test_constants_are_appended_in_a_transaction(con: ld.Connection) -> None:
     assert con.execute("SELECT count(*) FROM pending").fetchall() == [(2,)]
     con.execute("ROLLBACK")
     assert con.execute("SELECT count(*) FROM pending").fetchall() == [(0,)]
+
+
+def test_a_lone_surrogate_is_refused(con: ld.Connection) -> None:
+    con.execute("DELETE FROM t")
+    with pytest.raises(duckdb.InvalidInputException, match="surrogate"):
+        con.execute("INSERT INTO t (d) VALUES ('\ud800')")
+    assert con.execute("SELECT count(*) FROM t").fetchall() == [(0,)]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck import stream_writer as room
+from lance_duck.stream_writer import _ERRORS_KEPT, Confirmation
 
 NEVER = 1e9
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int32()), ("text", pa.string())])
@@ -245,7 +245,7 @@ def test_a_lost_race_is_repeated(uri: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_callback_may_write_but_not_wait(uri: str) -> None:
     errors: list[BaseException] = []
-    again: list[room.Confirmation] = []
+    again: list[Confirmation] = []
     with ld.stream_writer(uri, interval=NEVER) as stream:
 
         def after(_: object) -> None:
@@ -259,6 +259,35 @@ def test_a_callback_may_write_but_not_wait(uri: str) -> None:
         stream.flush()
     assert len(errors) == len(again) == 1
     assert ids(uri) == [1, 2]
+
+
+def test_a_callback_that_exits_does_not_end_the_commits(uri: str) -> None:
+    def leave(_: object) -> None:
+        raise SystemExit
+
+    with ld.stream_writer(uri, interval=NEVER) as stream:
+        stream.write(rows(1)).add_done_callback(leave)
+        second = stream.write(rows(2))
+        stream.flush()
+        assert second.result() == 2
+        stream.write(rows(3))
+    assert ids(uri) == [1, 2, 3]
+
+
+def test_many_errors_of_one_thread_do_not_hide_those_of_another(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = ld.stream_writer(uri, interval=NEVER)
+
+    def fail(_: pa.Table) -> None:
+        raise ld.NotFoundError("the table is gone")
+
+    monkeypatch.setattr(stream, "_store", fail)
+    stream.write(rows(0))
+    with ThreadPoolExecutor(1) as pool:
+        assert len([*pool.map(lambda i: stream.write(rows(i)), range(_ERRORS_KEPT))]) == _ERRORS_KEPT
+    with pytest.raises(ld.NotFoundError):
+        stream.flush()
+    with pytest.raises(ld.NotFoundError):
+        stream.close()
 
 
 def test_a_confirmation_cannot_be_cancelled(uri: str) -> None:

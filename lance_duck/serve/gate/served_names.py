@@ -48,7 +48,9 @@ class ServedNamespace(DirectoryNamespace):
             table = super().open_table(name, version, asof)
         else:
             try:
-                table = LanceDataset(location, table=TableScan(kept.checkout(version, asof)))
+                # The table may have been replaced by one with the same version number.
+                newest = kept.checkout() if version == kept.version else kept
+                table = LanceDataset(location, table=TableScan(newest.checkout(version, asof)))
             except NotFoundError:
                 opened.drop(location)  # somebody dropped the table, or the version
                 raise

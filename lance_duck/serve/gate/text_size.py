@@ -8,7 +8,8 @@ DuckDB's deadline does not stop its parser and its binder, so these texts must n
 | open brackets | the parser needs memory for the square of their number |
 | lists and structs inside each other | the binder needs time for the square of their levels |
 | parts of a dotted name | quadratic time in the binder |
-| set operations, tables of FROM | quadratic time, and more in the optimizer |
+| set operations | quadratic time |
+| tables of FROM, but not the first one after a set operation | quadratic time, and more in the optimizer |
 | lambdas inside each other | the binder's time grows with each level by a factor |
 """
 
@@ -35,10 +36,16 @@ _LISTS: Final = frozenset("[{")
 _CLOSING: Final = frozenset(")]}")
 _SET_OPERATIONS: Final = frozenset(("union", "intersect", "except"))
 _AFTER_FROM: Final = frozenset(
-    ("select", "where", "group", "having", "order", "limit", "window", "qualify", "offset", "set", *_SET_OPERATIONS)
+    (
+        *("select", "where", "group", "having", "order", "limit", "window", "qualify", "offset", "set", "returning"),
+        *_SET_OPERATIONS,
+    )
 )
 """Words that end a list of tables."""
-_LAMBDAS: Final = frozenset(("lambda", "for"))
+_BEFORE_NAMES: Final = frozenset(("as", ".", "*"))
+"""What precedes a set operation's word that is a name, or that excludes columns."""
+_WORDY_CALLS: Final = frozenset(("extract", "substring", "trim", "overlay"))
+"""Functions whose arguments are separated by FROM and FOR."""
 _PARAMETERS: Final = "pass long lists and vectors as parameters"
 _SPLIT: Final = "split the statement, for example with views"
 
@@ -66,16 +73,20 @@ class _BracketLevel:
 
     Attributes:
         lists: Number of open lists and structs, with this one.
+        is_wordy: Whether FROM and FOR separate arguments of a function.
         is_from: Whether a comma separates tables now.
+        is_branch: Whether a set operation has begun a SELECT that does not have a table yet.
         lambdas: Number of lambdas directly inside.
         inner: Maximum number of lambdas inside each other in an inner pair.
     """
 
-    __slots__ = ("inner", "is_from", "lambdas", "lists")
+    __slots__ = ("inner", "is_branch", "is_from", "is_wordy", "lambdas", "lists")
 
-    def __init__(self, lists: int) -> None:
+    def __init__(self, lists: int, *, is_wordy: bool = False) -> None:
         self.lists = lists
+        self.is_wordy = is_wordy
         self.is_from = False
+        self.is_branch = False
         self.lambdas = 0
         self.inner = 0
 
@@ -88,6 +99,7 @@ class _CountedParts:
         self._parts = 1
         self._set_operations = 0
         self._tables = 0
+        self._before = "", ""  # the last two tokens: words, and first characters of others
 
     @property
     def levels(self) -> int:
@@ -99,18 +111,22 @@ class _CountedParts:
         first = token.source[token.start]
         if first in _OPENING:
             lists = self._levels[-1].lists + (first in _LISTS)
-            self._levels.append(_BracketLevel(lists))
+            self._levels.append(_BracketLevel(lists, is_wordy=first == "(" and self._before[1] in _WORDY_CALLS))
             _check("the brackets are nested too deeply", self.levels - 1, _DEEPEST, "levels", _SPLIT)
             _check("the lists are nested too deeply", lists, _DEEPEST_LISTS, "levels", _PARAMETERS)
         elif first in _CLOSING and self.levels > 1:
             self.leave()
         self._count_parts(token, first)
         self._count_tables(token, first)
-        if token.word in _LAMBDAS or (first == "-" and _is_arrow(token, following)):
-            self._levels[-1].lambdas += 1
+        level = self._levels[-1]
+        is_word = token.word == "lambda" or (token.word == "for" and not level.is_wordy)
+        if is_word or (first == "-" and _is_arrow(token, following)):
+            level.lambdas += 1
         if token.word in _SET_OPERATIONS:
+            level.is_branch = self._before[1] not in _BEFORE_NAMES
             self._set_operations += 1
             _check("the statement has too many set operations", self._set_operations, _MOST_SET_OPERATIONS, "", _SPLIT)
+        self._before = self._before[1], token.word or first
 
     def leave(self) -> None:
         """Count the end of a pair of brackets. Raises RequestError."""
@@ -130,18 +146,25 @@ class _CountedParts:
         if first == ".":
             self._parts += 1
             _check("a name has too many parts", self._parts, _MOST_PARTS, "", "name fewer levels")
-        elif token.name is None:
+        elif self._before[1] != ".":
             self._parts = 1
 
     def _count_tables(self, token: Token, first: str) -> None:
         level = self._levels[-1]
-        if token.word in ("from", "join"):
+        is_begin = token.word == "join" or (token.word == "from" and not self._is_operator(level))
+        if is_begin:
             level.is_from = True
         elif token.word in _AFTER_FROM:
             level.is_from = False
-        if token.word in ("from", "join") or (first == "," and level.is_from):
+        if is_begin and level.is_branch:
+            level.is_branch = False
+        elif is_begin or (first == "," and level.is_from):
             self._tables += 1
             _check("the statement reads too many tables", self._tables, _MOST_TABLES, "", _SPLIT)
+
+    def _is_operator(self, level: _BracketLevel) -> bool:
+        """Return whether FROM is part of a function or of IS DISTINCT FROM."""
+        return level.is_wordy or (self._before[1] == "distinct" and self._before[0] in ("is", "not"))
 
 
 def _is_arrow(token: Token, following: Token | None) -> bool:

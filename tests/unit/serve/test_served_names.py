@@ -58,3 +58,13 @@ def test_a_table_that_replaces_another_is_read_anew(names: ServedNamespace, tmp_
     for start in (900, 950):  # as many versions as before
         ld.write_dataset(pa.table({"id": [start]}), tmp_path / "t.lance", mode="overwrite")
     assert ids(names) == [950]
+
+
+def test_a_version_of_a_replaced_table_is_not_read(names: ServedNamespace, tmp_path: Path) -> None:
+    assert ids(names) == [99]
+    rmtree(tmp_path / "t.lance")
+    ld.write_dataset(pa.table({"id": [900]}), tmp_path / "t.lance")
+    with pytest.raises(NotFoundError):
+        ids(names, 2)
+    ld.write_dataset(pa.table({"id": [950]}), tmp_path / "t.lance", mode="append")
+    assert ids(names, 2) == [900, 950]

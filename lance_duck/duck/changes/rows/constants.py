@@ -36,6 +36,8 @@ _INSERT: Final = re.compile(
     rf"(values\s*+{_ROW}(?:\s*+,\s*+{_ROW})*+)\s*+;?\s*+",
     _FLAGS,
 )
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+"""Texts with a lone surrogate have no tokens."""
 _CONSTANTS: Final = re.compile(_CONSTANT, _FLAGS)
 _ROWS: Final = re.compile(_ROW, _FLAGS)
 
@@ -63,7 +65,7 @@ class ListedConstants:
     def of(cls, sql: str) -> ListedConstants | None:
         """Read a statement. Returns None for other statements, and for all that need DuckDB's lexer."""
         match = _INSERT.fullmatch(sql)
-        if match is None:
+        if match is None or not (sql.isascii() or _SURROGATE.search(sql) is None):
             return None
         rows = [_CONSTANTS.findall(row) for row in _ROWS.findall(match[2])]
         width = len(rows[0])
