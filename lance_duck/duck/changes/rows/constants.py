@@ -28,7 +28,7 @@ _EXACT: Final = 1 << 53
 double."""
 
 _NAME: Final = r'(?:"(?:[^"]|"")++"|[a-z_]\w*+)'
-_CONSTANT: Final = r"(?:-?[0-9]++(?:\.[0-9]++)?|'(?:[^'\0\ud800-\udfff]|'')*+'|true|false|null)"
+_CONSTANT: Final = r"(?:-?[0-9]++(?:\.[0-9]++)?|'(?:[^'\0]|'')*+'|true|false|null)"
 _ROW: Final = rf"\(\s*+{_CONSTANT}(?:\s*+,\s*+{_CONSTANT})*+\s*+\)"
 _FLAGS: Final = re.IGNORECASE | re.ASCII
 _INSERT: Final = re.compile(
@@ -65,7 +65,7 @@ class ListedConstants:
     def of(cls, sql: str) -> ListedConstants | None:
         """Read a statement. Returns None for other statements, and for all that need DuckDB's lexer."""
         match = _INSERT.fullmatch(sql)
-        if match is None or not (sql.isascii() or _SURROGATE.search(sql) is None):
+        if match is None or _SURROGATE.search(sql):
             return None
         rows = [_CONSTANTS.findall(row) for row in _ROWS.findall(match[2])]
         width = len(rows[0])
