@@ -70,7 +70,7 @@ def test_servers_read_through_a_cache(tmp_path: Path, monkeypatch: pytest.Monkey
         def __init__(self, settings: Any) -> None:
             seen.append(settings.storage_options)
 
-        def run(self) -> None:
+        def run(self, begun: object) -> None:
             """Serve nothing."""
 
     monkeypatch.setattr(serve.run, "Server", Served)
