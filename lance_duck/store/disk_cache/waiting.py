@@ -64,22 +64,27 @@ class WaitingBlocks:
         return True
 
     def _write_block(self, block: _Block) -> None:
-        with self._lock:
-            pages = self._blocks[block]
-        try:
-            self._write(*block, pages)
-        finally:
+        """Write a block, with the pages that come meanwhile: when the process ends, nothing can be submitted."""
+        pages: Mapping[int, Bytes] = {}
+        while True:
             with self._lock:
-                left = {page: data for page, data in self._blocks.pop(block).items() if page not in pages}
+                left = {page: data for page, data in self._blocks[block].items() if page not in pages}
                 self._size -= sum(map(len, pages.values()))
-                if left and self._start(block):
-                    self._blocks[block] = left
+                if not left:
+                    del self._blocks[block]
+                    return
+                self._blocks[block] = pages = left
+            try:
+                self._write(*block, pages)
+            except BaseException:
+                with self._lock:
+                    self._size -= sum(map(len, self._blocks.pop(block).values()))
+                raise
 
 
 def wait_for_blocks() -> None:
     """Wait until this process has written all pages that wait now."""
-    for _ in range(2):  # pages that came while their block was written are queued again
-        _thread.submit(lambda: None).result()
+    _thread.submit(lambda: None).result()
 
 
 def _new_thread() -> None:
