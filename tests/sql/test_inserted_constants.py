@@ -111,6 +111,6 @@ def test_constants_are_appended_in_a_transaction(con: ld.Connection) -> None:
 
 def test_a_lone_surrogate_is_refused(con: ld.Connection) -> None:
     con.execute("DELETE FROM t")
-    with pytest.raises(duckdb.InvalidInputException, match="surrogate"):
+    with pytest.raises((duckdb.InvalidInputException, UnicodeEncodeError), match="surrogate"):  # DuckDB 2, and 1.5
         con.execute("INSERT INTO t (d) VALUES ('\ud800')")
     assert con.execute("SELECT count(*) FROM t").fetchall() == [(0,)]
