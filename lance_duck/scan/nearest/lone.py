@@ -8,6 +8,7 @@ result, the fast way returns None. `PreparedSearch` then searches the ordinary w
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import lt
 from typing import NamedTuple
 from weakref import ref
 
@@ -101,7 +102,7 @@ class LoneSearch:
         if self._probe.is_refined:
             return self._refined(query, distances, addresses)
         numbers: list[float] = distances.tolist()
-        if numbers != sorted(set(numbers)):
+        if not all(map(lt, numbers, numbers[1:])):  # ties, NaN, or an order that differs in the last bits
             order = np.lexsort((addresses, distances))
             distances, addresses = distances[order], addresses[order]
         is_usual = distances[0] > -USUAL and distances[-1] < USUAL  # NaN is last
