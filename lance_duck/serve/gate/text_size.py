@@ -116,7 +116,7 @@ class _CountedParts:
             _check("the lists are nested too deeply", lists, _DEEPEST_LISTS, "levels", _PARAMETERS)
         elif first in _CLOSING and self.levels > 1:
             self.leave()
-        self._count_parts(token, first)
+        self._count_parts(first)
         self._count_tables(token, first)
         level = self._levels[-1]
         is_word = token.word == "lambda" or (token.word == "for" and not level.is_wordy)
@@ -142,7 +142,7 @@ class _CountedParts:
         _check("too many lambdas are inside each other", nested, _DEEPEST_LAMBDAS, "levels", _SPLIT)
         return nested
 
-    def _count_parts(self, token: Token, first: str) -> None:
+    def _count_parts(self, first: str) -> None:
         if first == ".":
             self._parts += 1
             _check("a name has too many parts", self._parts, _MOST_PARTS, "", "name fewer levels")
