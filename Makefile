@@ -69,7 +69,7 @@ test-hosts: $(READY) $(HOSTS) $(if $(shell command -v npm),$(AZURITE))  ## test 
 test: $(READY)  ## run the quick tests, at most six minutes; ROOM=scan: all tests of one room
 	$(PYTEST) -m $(if $(ROOM),'not slow' --room $(ROOM),'not slow and not rest') -n 2 --dist worksteal --slowest 30
 
-test-rest: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## run the tests that `test` leaves out
+test-rest: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## run the tests that `test` leaves out, up to five seconds of each function
 	$(PYTEST) -m 'not slow and rest' -n 2 --dist worksteal
 
 durations: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## run all tests, and write tests/long.txt, the tests that `test` leaves out
@@ -87,9 +87,9 @@ $(LOWEST)/.ready: pyproject.toml tests/lowest.txt $(READY)
 test-lowest: $(LOWEST)/.ready $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## run the tests on the oldest supported libraries (DuckDB 1.5)
 	$(LOWEST)/bin/python -m pytest -m 'not slow' -n 2 --dist worksteal
 
-test-duckdb15: $(LOWEST)/.ready  ## test SQL and changes on the oldest supported libraries (DuckDB 1.5), and the quick tests of Spark 4.0
+test-duckdb15: $(LOWEST)/.ready  ## run the quick tests of SQL, changes and Spark on the oldest supported libraries (DuckDB 1.5, Spark 4.0)
 	$(LOWEST)/bin/python -m pytest tests/sql tests/golden tests/unit/scan tests/unit/duck tests/unit/verbs tests/unit/write \
-		tests/unit/file/write tests/unit/store tests/unit/maintenance -m 'not slow' -n 2 --dist worksteal
+		tests/unit/file/write tests/unit/store tests/unit/maintenance -m 'not slow and not rest' -n 2 --dist worksteal
 	$(LOWEST)/bin/python -m pytest tests/spark -m 'not slow and not rest' -n 2 --dist worksteal
 
 trust: $(READY)  ## run random trials for minutes; PROFILE=long: for hours, and update docs/background/trust.md

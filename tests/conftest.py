@@ -12,7 +12,7 @@ from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support.durations import LONG, left_out, long_functions, seconds_by_test, slowest_by_folder
+from support.durations import LONG, REST_BUDGET, left_out, long_functions, seconds_by_test, slowest_by_folder
 from support.rooms import check_room, is_of_room
 
 ROOT = Path(__file__).parents[1]
@@ -79,12 +79,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run Spark tests first, since a worker starts with them and other workers only take over the end of its list.
 
-    Tests that `make test` leaves out get the mark `rest`.
+    Tests that `make test` leaves out get the mark `rest`. Those that `make test-rest` leaves out, too, get `slow`.
     """
-    rest = left_out((item.nodeid for item in items), LONG.read_text(encoding="utf-8").splitlines())
-    for item in items:
-        if item.nodeid in rest:
-            item.add_marker("rest")
+    tests, lines = [item.nodeid for item in items], LONG.read_text(encoding="utf-8").splitlines()
+    for mark, out in (("rest", left_out(tests, lines)), ("slow", left_out(tests, lines, REST_BUDGET, least=1))):
+        for item in items:
+            if item.nodeid in out:
+                item.add_marker(mark)
     items.sort(key=lambda item: ROOT / "tests" / "spark" not in item.path.parents)
 
 

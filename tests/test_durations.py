@@ -19,6 +19,13 @@ def test_long_functions_keep_the_cases_that_fit_the_budget(share: float, kept: l
     assert "tests/a/test_a.py::test_short" not in out
 
 
+def test_a_larger_budget_keeps_more_cases_and_the_least_number_in_any_case() -> None:
+    lines = ["0.5 tests/a/test_a.py::test_long"]
+    kept = [set(CASES) - left_out(CASES, lines, budget, least=1) for budget in (0.5, 2.0, 3.0)]
+    assert [len(each) for each in kept] == [1, 4, 6]
+    assert set(CASES) - left_out(CASES, ["9.0 tests/a/test_a.py::test_long"], 5.0, least=1) == {CASES[5]}
+
+
 def test_functions_are_long_if_their_cases_together_are() -> None:
     seconds = {**dict.fromkeys(CASES, 0.25), "tests/a/test_a.py::test_short": 0.4, "tests/b/test_b.py::test_b": 1.5}
     assert list(long_functions(seconds)) == ["0.25 tests/a/test_a.py::test_long", "1.50 tests/b/test_b.py::test_b"]

@@ -1,7 +1,8 @@
-"""Test durations: the slowest tests of a run, and the tests that `make test` leaves to `make test-rest`.
+"""Test durations: the slowest tests of a run, and the tests that `make test` and `make test-rest` leave out.
 
 tests/long.txt has a line for each test function whose cases together take longer than `BUDGET`: the seconds of one
-case, and the function. `make test` runs as many of its cases as fit the budget.
+case, and the function. `make test` runs as many of its cases as fit `BUDGET`. `make test-rest` runs others up to
+`REST_BUDGET`, at least one. `make test-full` runs all of them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import pytest
 
 BUDGET = 0.5
 """Seconds of one test function in `make test`."""
+REST_BUDGET = 5.0
+"""Seconds of one test function in `make test` and `make test-rest` together."""
 LONG = Path(__file__).parents[1] / "long.txt"
 
 
@@ -50,14 +53,17 @@ def long_functions(seconds: Mapping[str, float]) -> Iterator[str]:
             yield f"{sum(each) / len(each):.2f} {function}"
 
 
-def left_out(tests: Iterable[str], lines: Iterable[str]) -> set[str]:
-    """Return the tests that `make test` leaves out; the kept cases are spread over each function.
+def left_out(tests: Iterable[str], lines: Iterable[str], budget: float = BUDGET, least: int = 0) -> set[str]:
+    """Return the tests that do not fit a budget. The kept cases are spread over each function.
 
     Args:
         tests: All tests, in order.
         lines: Lines of tests/long.txt.
+        budget: Seconds of one function.
+        least: Number of cases of each function to keep in any case.
     """
-    kept = {function: int(BUDGET / float(seconds)) for seconds, function in (line.split() for line in lines)}
+    pairs = (line.split() for line in lines)
+    kept = {function: max(least, int(budget / float(seconds))) for seconds, function in pairs}
     tests = list(tests)
     cases = Counter(map(function_of, tests))
     seen: Counter[str] = Counter()

@@ -95,6 +95,14 @@ assert gc.get_freeze_count() >= frozen * 0.9 > 0  # as Python frees some of them
     assert run.returncode == 0, run.stderr
 
 
+def test_objects_are_not_counted_for_a_module_that_is_already_imported(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lazy.imported(f"{package}.one")
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: pytest.fail("counted"))
+    assert lazy.modules({}, package, "one").number == 1
+
+
 def test_concurrent_uses_import_a_module_once(package: str) -> None:
     names: dict[str, Any] = {}
     names["slow"] = lazy.modules(names, package, "slow")
