@@ -58,6 +58,7 @@ ALL = (
     "multivectors",
     "tied_filters",
     "many_fragments",
+    "search_game",
     "uncovered",
     "object_store",
     "object_cache",
