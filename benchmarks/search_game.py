@@ -118,7 +118,7 @@ def parsed(text: str, library: Any) -> Any:
 
 def tantivy_runner(folder: str) -> Run:
     """Return the search of tantivy over the same documents, in memory and in one segment."""
-    import tantivy
+    import tantivy  # type: ignore[import-not-found]
 
     builder = tantivy.SchemaBuilder()
     builder.add_integer_field("id", stored=True)
