@@ -394,11 +394,13 @@ def stream_writer(
                 f"key column {name!r} does not exist", where="key", expected=", ".join(schema.names)
             )
         comparable_keys(pa.array([], schema.by_path(name).storage_type), name)
-    seconds = interval.total_seconds() if isinstance(interval, timedelta) else float(interval)
-    if seconds < 0 or seconds != seconds:
-        raise InvalidInputError("interval", expected="at least 0", found=interval)
-    if max_rows < 1:
-        raise InvalidInputError("max_rows", expected="at least 1", found=max_rows)
+    if len(set(names)) < len(names):
+        raise InvalidInputError("a key column is repeated", where="key", found=", ".join(names))
+    seconds = interval.total_seconds() if isinstance(interval, timedelta) else interval
+    if not isinstance(seconds, int | float) or not seconds >= 0:
+        raise InvalidInputError("interval", expected="seconds, at least 0", found=interval)
+    if not isinstance(max_rows, int) or max_rows < 1:
+        raise InvalidInputError("max_rows", expected="a whole number, at least 1", found=max_rows)
     return StreamWriter(dataset, names, seconds, max_rows, byte_count(max_bytes, "max_bytes"))
 
 

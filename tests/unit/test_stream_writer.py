@@ -299,7 +299,12 @@ def test_a_confirmation_cannot_be_cancelled(uri: str) -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"interval": -1}, {"interval": float("nan")}, {"max_rows": 0}, {"max_bytes": "0 MB"}, {"key": "nothing"}],
+    [
+        *({"interval": wrong} for wrong in (-1, float("nan"), "1")),
+        *({"max_rows": wrong} for wrong in (0, 1.5)),
+        {"max_bytes": "0 MB"},
+        *({"key": wrong} for wrong in ("nothing", ["id", "id"])),
+    ],
 )
 def test_wrong_arguments_are_refused(uri: str, settings: dict[str, Any]) -> None:
     with pytest.raises(ld.InvalidInputError):
