@@ -122,7 +122,7 @@ class NearestScan:
         rows = self.rows_of_one(query)
         if rows is None:
             return None
-        table = self._lone_columns.table(rows)
+        table = self._lone_columns.table(rows.addresses, rows.distances)
         return self._taken(self._layout(False), rows.neighbours()) if table is None else table
 
     @cached_property

@@ -71,15 +71,17 @@ class Searches:
 
     def prepare_search(
         self, column: str | None = None, k: int = 10, **options: Unpack[SearchArguments]
-    ) -> prepared.PreparedVectorSearch:
-        """Prepare a vector search that you run with many queries, one at a time.
+    ) -> prepared.PreparedVectorSearch | prepared.PreparedTextSearch:
+        """Prepare a search that you run with many queries, one at a time.
 
         `near = ds.prepare_search("vector", k=10, columns=["id"])` prepares it, and `near(q)` returns the rows that
         `ds.search(q, 10, "vector", columns=["id"])` returns. `near.ids(q)` returns only row ids and distances, as
         arrays. Each call searches the version that the dataset has at that time.
 
+        With the name of a text column, queries are words, or queries from `lance_duck.query`, and `ids` returns scores.
+
         Args:
-            column: Name of the vector column. Optional if the table has only one.
+            column: Name of the vector or text column. Optional for a vector column if the table has only one.
             k: Number of rows per query.
             options: See `search`. A hybrid search cannot be prepared.
 
@@ -87,7 +89,7 @@ class Searches:
             InvalidInputError: An argument does not fit this table.
             UnsupportedError: An argument is not supported.
         """
-        return prepared.PreparedVectorSearch(self.handle, column, k, options)
+        return prepared.prepared_search(self.handle, column, k, options)
 
     def cache_stats(self) -> dict[str, int]:
         """Return the sizes of this dataset's caches in memory, in bytes.

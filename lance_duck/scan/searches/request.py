@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -23,9 +23,10 @@ from lance_duck.telemetry.metrics import ROWS_RETURNED
 from lance_duck.telemetry.observing import observed
 
 if TYPE_CHECKING:
+    from lance_duck.scan.text import prepared as text_prepared
     from lance_duck.scan.text import request as text_request
 else:
-    text_request = lazy.modules(globals(), "lance_duck.scan.text", "request")
+    text_prepared, text_request = lazy.modules(globals(), "lance_duck.scan.text", "prepared", "request")
 
 
 _NAMES: Final = frozenset((*NEAREST_ARGUMENTS, *HYBRID_ARGUMENTS, *ScanOptions.__dataclass_fields__))
@@ -77,8 +78,19 @@ def read_table(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
     if is_plain_search(arguments):
         with observed("SEARCH", table.snapshot.uri):
             rows = _search_table(table, arguments)
-        ROWS_RETURNED.add(by=rows.num_rows)
-        return rows
+    else:
+        words = cached_words(table, arguments)
+        with observed("SEARCH", table.snapshot.uri):
+            found = None if words is None else words.table(arguments["full_text_query"])
+        if found is None:
+            return scanned(table, arguments)
+        rows = found
+    ROWS_RETURNED.add(by=rows.num_rows)
+    return rows
+
+
+def scanned(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
+    """Read a scan, or a search, into memory by a `LanceScanner`. See `read_table`."""
     return LanceScanner(table, ScanOptions.of(arguments)).to_table()
 
 
@@ -137,24 +149,59 @@ def cached_scan(table: TableScan, arguments: Mapping[str, Any]) -> NearestScan |
     return table.option_cache.layout(key, make)
 
 
+def cached_words(table: TableScan, arguments: Mapping[str, Any]) -> text_prepared.WordSearch | None:
+    """Return the search for words with these arguments that the table caches.
+
+    Args:
+        table: The table.
+        arguments: Arguments of `ScanOptions`. The query is ignored if the search is cached.
+
+    Returns:
+        The search, or None if these arguments do not describe one that can be cached.
+
+    Raises:
+        InvalidInputError, UnsupportedError: See `TextScan`.
+    """
+    if any(arguments.get(name) is not None for name in ("nearest", "filter")) or not arguments.get("limit"):
+        return None
+    if arguments.get("full_text_query") is None:
+        return None
+    key = _key_of_columns("words", arguments, ("full_text_query",))
+    if key is None:
+        return None
+    make = lambda: text_prepared.WordSearch(table, ScanOptions.of(arguments))  # noqa: E731
+    return table.option_cache.layout(tuple(key), make)
+
+
 def _key(arguments: Mapping[str, Any]) -> object | None:
     """Return a cache key from all arguments except the queries, or None if the key would not be unique."""
-    nearest, columns, filter_ = arguments["nearest"], arguments.get("columns"), arguments.get("filter")
-    if type(nearest) is not dict or not (columns is None or type(columns) is list):
+    nearest, filter_ = arguments["nearest"], arguments.get("filter")
+    if type(nearest) is not dict:
         return None
     if filter_ is not None and (type(filter_) is not str or asks_for_the_time(filter_)):
         return None
-    key: list[object] = ["searches"]
-    for name in columns or ():
-        if type(name) is not str:
+    key = _key_of_columns("searches", arguments, ("nearest",))
+    rest = _key_of(nearest, NEAREST_ARGUMENTS, ("q",))
+    return None if key is None or rest is None else (*key, *rest)
+
+
+def _key_of_columns(kind: str, arguments: Mapping[str, Any], others: Sequence[str]) -> list[object] | None:
+    """Return a cache key from all arguments of `ScanOptions` except `others`, or None if it would not be unique."""
+    columns = arguments.get("columns")
+    if not (columns is None or (type(columns) is list and all(type(name) is str for name in columns))):
+        return None
+    rest = _key_of(arguments, _OPTIONS, (*others, "columns"))
+    return None if rest is None else [kind, *(columns or ()), columns is None, *rest]
+
+
+def _key_of(given: Mapping[str, Any], known: Set[str], others: Sequence[str]) -> list[object] | None:
+    """Return a cache key from arguments, or None if one is neither plain nor None, which means the default."""
+    key: list[object] = []
+    for name, value in given.items():
+        if name in others:
+            continue
+        if type(value) in _PLAIN:
+            key += (name, value, type(value))
+        elif value is not None or name not in known:
             return None
-        key.append(name)
-    key.append(columns is None)
-    for given, known, others in ((arguments, _OPTIONS, ("nearest", "columns")), (nearest, NEAREST_ARGUMENTS, ("q",))):
-        for name, value in given.items():
-            if type(value) in _PLAIN:
-                key += (name, value, type(value))
-            elif name not in others and (value is not None or name not in known):
-                return None
-        key.append(None)
-    return tuple(key)
+    return [*key, None]

@@ -273,7 +273,7 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="full_text_query"):
         dataset.prepare_search("v", full_text_query="row")
     with pytest.raises(LanceDuckError, match="must be a vector"):
-        dataset.prepare_search("text")
+        dataset.prepare_search("id")
     with pytest.raises(WrongTypeError, match="colums"):
         dataset.prepare_search("v", colums=["id"])  # type: ignore[call-arg]
     with pytest.raises(WrongTypeError, match="limt"):
