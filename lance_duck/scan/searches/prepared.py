@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from types import TracebackType
-from typing import Any, Final, Generic, Protocol, Self, TypeVar
-from weakref import WeakSet
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -14,14 +11,13 @@ from numpy.typing import NDArray
 
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
-from lance_duck.forks import Lock
-from lance_duck.redact import shown
 from lance_duck.scan.nearest.result import DISTANCE, QUERY
 from lance_duck.scan.nearest.scan import NearestScan
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ID
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.scan.scored.layout import SCORE
+from lance_duck.scan.searches.following import Prepared
 from lance_duck.scan.searches.request import (
     cached_scan,
     cached_words,
@@ -39,19 +35,6 @@ from lance_duck.telemetry.observing import observed
 
 _REFUSED: Final = ("full_text_query", "hybrid")
 _QUERY: Final = pa.field(QUERY, pa.int32(), nullable=False)
-_ALIVE: Final[WeakSet[_PreparedSearch[Any]]] = WeakSet()
-_ALIVE_LOCK: Final = Lock()
-_V = TypeVar("_V", bound="_OfVersion")
-
-
-class _OfVersion(Protocol):
-    """What a prepared search keeps for one version of the table."""
-
-    @property
-    def table(self) -> TableScan: ...
-
-    @property
-    def nbytes(self) -> int: ...
 
 
 class _Version:
@@ -71,67 +54,8 @@ class _Version:
         return 0 if self.rows is None else self.rows.nbytes
 
 
-class _PreparedSearch(ABC, Generic[_V]):
-    """A search that follows the versions of a dataset until it is closed."""
-
-    def __init__(self, handle: HasTable, column: str, k: int, options: Mapping[str, Any]) -> None:
-        for name in _REFUSED:
-            if options.get(name) is not None:
-                raise UnsupportedError(f"{name} is not supported", where="prepare_search", remedy="use search")
-        self._handle: HasTable | None = handle
-        self._shown = f"of {column} in {shown(handle.table.snapshot.uri)}, k {k}"
-        self._current: _V | None = None
-
-    @abstractmethod
-    def _made(self, table: TableScan) -> _V:
-        """Prepare the search in a version."""
-
-    def _start(self) -> None:
-        """Prepare the search for the first time, which raises the errors of its arguments."""
-        self._version()
-        with _ALIVE_LOCK:
-            _ALIVE.add(self)
-
-    def _version(self) -> _V:
-        """Return the search in the version that the dataset has now."""
-        handle, current = self._handle, self._current
-        if handle is None:
-            raise InvalidInputError("the search is closed", where="prepare_search")
-        if current is None or current.table is not handle.table:
-            current = self._current = self._made(handle.table)
-        return current
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the open index and of the row addresses that the search refers to, in bytes."""
-        current = self._current
-        return 0 if current is None else current.nbytes
-
-    def belongs_to(self, handle: HasTable) -> bool:
-        """Return whether the search is open, and reads the versions of a handle."""
-        return self._handle is handle
-
-    def close(self) -> None:
-        """Release the memory of the search. It cannot be used any more."""
-        self._handle = self._current = None
-
-    def __enter__(self) -> Self:
-        """Return the search."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Close the search."""
-        self.close()
-
-    def __repr__(self) -> str:
-        """Return a short description."""
-        return f"<{type(self).__name__} {'closed' if self._handle is None else self._shown}>"
-
-
 @checked_calls
-class PreparedVectorSearch(_PreparedSearch[_Version]):
+class PreparedVectorSearch(Prepared[_Version]):
     """A prepared vector search, from `LanceDataset.prepare_search`. Safe to use from several threads and after a fork.
 
     Each call searches the version that the dataset has at that time. After a change of the table through the dataset,
@@ -142,7 +66,7 @@ class PreparedVectorSearch(_PreparedSearch[_Version]):
 
     def __init__(self, handle: HasTable, column: str | None, k: int, options: Mapping[str, Any]) -> None:
         given = search_arguments(handle.table.snapshot, None, k, column, options)
-        super().__init__(handle, given["nearest"]["column"], k, options)
+        super().__init__(handle, f"{given['nearest']['column']}, k {k}", "prepare_search")
         self._arguments = given
         self._id_arguments = {**given, "columns": [ROW_ID, DISTANCE], "with_row_id": None, "with_row_address": None}
         self._start()
@@ -219,7 +143,7 @@ class _WordVersion:
 
 
 @checked_calls
-class PreparedTextSearch(_PreparedSearch[_WordVersion]):
+class PreparedTextSearch(Prepared[_WordVersion]):
     """A prepared search for words, from `LanceDataset.prepare_search`. Safe to use from several threads and in forks.
 
     Each call searches the version that the dataset has at that time. After a change of the table through the dataset,
@@ -230,7 +154,7 @@ class PreparedTextSearch(_PreparedSearch[_WordVersion]):
 
     def __init__(self, handle: HasTable, column: str, k: int, options: Mapping[str, Any]) -> None:
         given = search_arguments(handle.table.snapshot, "", k, column, options)
-        super().__init__(handle, column, k, options)
+        super().__init__(handle, f"{column}, k {k}", "prepare_search")
         self._column = column
         self._arguments = given
         self._id_arguments = {**given, "columns": [ROW_ID, SCORE], "with_row_id": None, "with_row_address": None}
@@ -304,13 +228,9 @@ def prepared_search(
     handle: HasTable, column: str | None, k: int, options: Mapping[str, Any]
 ) -> PreparedVectorSearch | PreparedTextSearch:
     """Prepare a search of a text column for words, or of a vector column: see `LanceDataset.prepare_search`."""
+    for name in _REFUSED:
+        if options.get(name) is not None:
+            raise UnsupportedError(f"{name} is not supported", where="prepare_search", remedy="use search")
     if column is not None and is_text_column(handle.table.snapshot.schema, column):
         return PreparedTextSearch(handle, column, k, options)
     return PreparedVectorSearch(handle, column, k, options)
-
-
-def prepared_bytes(handle: HasTable) -> int:
-    """Return the total size that the prepared searches of a dataset refer to, in bytes: see `nbytes`."""
-    with _ALIVE_LOCK:
-        searches = list(_ALIVE)
-    return sum(each.nbytes for each in searches if each.belongs_to(handle))

@@ -15,6 +15,7 @@ from lance_duck.scan.nearest.options import only_vector_column
 from lance_duck.scan.nearest.scan import NearestScan
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.scanner import LanceScanner
+from lance_duck.scan.searches.key_lookup import KeyLookup, compared, key_lookup
 from lance_duck.scan.sql.constants import asks_for_the_time
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.scan.text.query.tree import FullTextQuery
@@ -79,14 +80,24 @@ def read_table(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
         with observed("SEARCH", table.snapshot.uri):
             rows = _search_table(table, arguments)
     else:
-        words = cached_words(table, arguments)
-        with observed("SEARCH", table.snapshot.uri):
-            found = None if words is None else words.table(arguments["full_text_query"])
+        found = _found_at_once(table, arguments)
         if found is None:
             return scanned(table, arguments)
         rows = found
     ROWS_RETURNED.add(by=rows.num_rows)
     return rows
+
+
+def _found_at_once(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table | None:
+    """Return the result of a search for words, or of a lookup by a key, by its fast way. None if there is none."""
+    words = cached_words(table, arguments)
+    if words is not None:
+        with observed("SEARCH", table.snapshot.uri):
+            return words.table(arguments["full_text_query"])
+    filter_ = arguments.get("filter")
+    pair = compared(filter_) if type(filter_) is str else None
+    lookup = None if pair is None else cached_lookup(table, pair[0], arguments)
+    return None if lookup is None or pair is None else lookup.rows(pair[1])
 
 
 def scanned(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
@@ -106,6 +117,7 @@ def is_plain_search(arguments: Mapping[str, Any]) -> bool:
     return _SEEN_TO_BY_SCANNER.isdisjoint(arguments) or all(arguments.get(name) is None for name in _SEEN_TO_BY_SCANNER)
 
 
+_OF_LOOKUPS: Final = frozenset(("columns", "filter", "with_row_id", "with_row_address", "use_threads"))
 _PLAIN: Final = frozenset({str, int, float, bool})
 _OPTIONS: Final = frozenset(ScanOptions.__dataclass_fields__) - {"use_threads"}
 """Options for which None means the default."""
@@ -171,6 +183,27 @@ def cached_words(table: TableScan, arguments: Mapping[str, Any]) -> text_prepare
         return None
     make = lambda: text_prepared.WordSearch(table, ScanOptions.of(arguments))  # noqa: E731
     return table.option_cache.layout(tuple(key), make)
+
+
+def cached_lookup(table: TableScan, column: str, arguments: Mapping[str, Any]) -> KeyLookup | None:
+    """Return the lookup of rows by a column that the table caches, or None if the arguments need a scan.
+
+    Args:
+        table: The table.
+        column: Name of the column.
+        arguments: Arguments of `ScanOptions`. The filter is ignored.
+    """
+    if any(value is not None and name not in _OF_LOOKUPS for name, value in arguments.items()):
+        return None
+    key = _key_of_columns("lookup", arguments, ("filter",))
+    if key is None:
+        return None
+
+    def make() -> KeyLookup | None:
+        options = ScanOptions.of({**arguments, "filter": None})
+        return key_lookup(table, column, table.plan(options).projection)
+
+    return table.option_cache.layout((column, *key), make)
 
 
 def _key(arguments: Mapping[str, Any]) -> object | None:
