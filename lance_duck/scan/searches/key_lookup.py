@@ -70,6 +70,8 @@ class KeyLookup:
         return rows
 
     def _found(self, value: Any) -> pa.Table | None:
+        if self._kind is str and "\0" in value:
+            return None
         table, segment = self._table, self._segment
         names = self._index.search(Among(pa.array([value], segment.type))).maybe
         rows = covered_rows(table.snapshot, segment, names)

@@ -72,14 +72,13 @@ def ordinary(dataset: ld.LanceDataset, q: Any, **options: Any) -> pa.Table:
 def check(
     near: Any, dataset: ld.LanceDataset, queries: Any = ("oar", "duck lake boat", '"duck lake"'), **options: Any
 ) -> None:
-    fresh = ld.dataset(dataset.uri, version=dataset.version)
     for q in queries:
-        expected = ordinary(fresh, q, **options)
+        expected = ordinary(dataset, q, **options)
         assert near(q).equals(expected), q
         assert dataset.search(q, options.get("k", 10), **{n: v for n, v in options.items() if n != "k"}).equals(
             expected
         )
-        ids = ordinary(fresh, q, **{**options, "columns": ["_rowid", "_score"]})
+        ids = ordinary(dataset, q, **{**options, "columns": ["_rowid", "_score"]})
         row_ids, scores = near.ids(q)
         assert (row_ids.dtype, scores.dtype) == (np.uint64, np.float32)
         assert (row_ids.tolist(), scores.tolist()) == (ids["_rowid"].to_pylist(), ids["_score"].to_pylist())
