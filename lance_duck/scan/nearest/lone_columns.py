@@ -9,16 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.scan.nearest.result import DISTANCE
 from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID, Projection
 from lance_duck.scan.read.column_cache import DecodedColumn
 from lance_duck.scan.read.take import Taker
-from lance_duck.scan.scored.layout import SCORE
 
 _FLOAT32: Final = pa.float32()
 _UINT64: Final = pa.uint64()
 
-_NUMBERS: Final = frozenset((DISTANCE, SCORE))
 
 _Maker = Callable[[NDArray[np.uint64], NDArray[np.float32]], pa.Array]
 
@@ -41,12 +38,14 @@ class LoneColumns:
 
     Args:
         layout: Layout of the result.
+        number: Name of the distance or score in `layout.order`.
         taker: Reads rows of the table, and caches decoded columns.
         has_row_ids: Whether row ids are stored. Otherwise, they are the addresses.
     """
 
-    def __init__(self, layout: _Layout, taker: Taker, *, has_row_ids: bool) -> None:
+    def __init__(self, layout: _Layout, number: str, taker: Taker, *, has_row_ids: bool) -> None:
         self._layout = layout
+        self._number = number
         self._taker = taker
         self._addresses = (ROW_ADDRESS,) if has_row_ids else (ROW_ADDRESS, ROW_ID)
         self._makers: list[_Maker] | None = None
@@ -67,7 +66,7 @@ class LoneColumns:
             return None
         makers: list[_Maker] = []
         for place in self._layout.order:
-            if isinstance(place, str) and place in _NUMBERS:
+            if place == self._number:
                 makers.append(_numbers)
                 continue
             path = projection.outputs[place].path if isinstance(place, int) else None

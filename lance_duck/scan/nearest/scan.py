@@ -26,7 +26,7 @@ from lance_duck.scan.nearest.lone_columns import LoneColumns
 from lance_duck.scan.nearest.multivector import MultivectorSearch
 from lance_duck.scan.nearest.options import DEFAULT_K, Nearest
 from lance_duck.scan.nearest.queries import Queries, is_single_query
-from lance_duck.scan.nearest.result import ResultLayout, layout
+from lance_duck.scan.nearest.result import DISTANCE, ResultLayout, layout
 from lance_duck.scan.nearest.search import PreparedSearch
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.plan import ScanPlan
@@ -133,7 +133,7 @@ class NearestScan:
     @cached_property
     def _lone_columns(self) -> LoneColumns:
         has_row_ids = self._table.snapshot.has_stable_row_ids
-        return LoneColumns(self._layout(False), self._table.taker, has_row_ids=has_row_ids)
+        return LoneColumns(self._layout(False), DISTANCE, self._table.taker, has_row_ids=has_row_ids)
 
     @cached_property
     def _span(self) -> slice | None:

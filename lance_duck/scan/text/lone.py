@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from lance_duck.cache import SizedCache
+from lance_duck.cache import LruCache, SizedCache
 from lance_duck.index.inverted.search import (
     BestOfPhrase,
     BestOfTerms,
@@ -39,6 +39,9 @@ from lance_duck.scan.text.route import TextRoute, text_route
 from lance_duck.snapshot import Snapshot
 from lance_duck.store.request import is_watched
 from lance_duck.telemetry.metrics import INDEX_USES
+
+_MOST_TERMS: Final = 1 << 12
+"""Maximum number of terms whose ids and weights are cached for a column, in about half a megabyte."""
 
 _MOST_BYTES: Final = 16 << 20
 """Maximum size of the queries that are prepared for a column, in bytes. This limits memory."""
@@ -75,6 +78,7 @@ class LoneColumn:
         self._statistics = Statistics(place.num_documents, place.total_tokens, route.rounds_lengths)
         self._average = float(self._statistics.average)
         self._mask = place.allowed(None, None)
+        self._known: LruCache[tuple[int, np.float32]] = LruCache(_MOST_TERMS)
         self._prepared: SizedCache[BestOfTerms | BestOfPhrase] = SizedCache(_MOST_BYTES, lambda each: each.nbytes)
 
     @property
@@ -126,9 +130,15 @@ class LoneColumn:
 
     def _weighted(self, terms: Sequence[bytes], *, every: bool) -> WeightedTerms:
         """Return the terms with their ids and weights."""
-        ids, frequencies = self._place.partition.term_ids(terms), self._place.frequencies(terms)
-        weights = [self._statistics.idf(frequencies.get(term, 0)) for term in terms]
-        return WeightedTerms.plain(ids, np.array(weights, np.float32), every=every)
+        found = {term: self._known.find(term) for term in terms}
+        missing = [term for term, known in found.items() if known is None]
+        if missing:
+            ids, frequencies = self._place.partition.term_ids(missing).tolist(), self._place.frequencies(missing)
+            for term, number in zip(missing, ids, strict=True):
+                found[term] = self._known.put(term, (number, self._statistics.idf(frequencies.get(term, 0))))
+        pairs = [known for term in terms if (known := found[term]) is not None]
+        weights = np.array([idf for _, idf in pairs], np.float32)
+        return WeightedTerms.plain(np.array([number for number, _ in pairs], np.int64), weights, every=every)
 
 
 def lone_column(

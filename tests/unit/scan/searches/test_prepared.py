@@ -255,7 +255,7 @@ def test_a_closed_search_raises_and_releases_its_memory(indexed: ld.LanceDataset
         assert near.nbytes > ROWS * DIM
         assert dataset.cache_stats()["prepared_searches"] == near.nbytes
         assert dataset.cache_stats()["indexes"] > 0
-        assert "of v in" in repr(near)
+        assert "of v, k 10 in" in repr(near)
     assert dataset.cache_stats()["prepared_searches"] == near.nbytes == 0
     assert "closed" in repr(near)
     for call in (near, near.ids, near.many):

@@ -206,7 +206,7 @@ def test_a_closed_search_raises_and_releases_its_memory(indexed: ld.LanceDataset
     with dataset.prepare_search("text") as near:
         near("duck")
         assert dataset.cache_stats()["prepared_searches"] == near.nbytes > 0
-        assert "of text in" in repr(near)
+        assert "of text, k 10 in" in repr(near)
     assert dataset.cache_stats()["prepared_searches"] == near.nbytes == 0
     for call in (near, near.ids):
         with pytest.raises(InvalidInputError, match="closed"):
