@@ -18,6 +18,7 @@ ALL = (
     "take",
     "caches",
     "prepared",
+    "prepared_queries",
     "checksums",
     "costs",
     "encoding_costs",

@@ -276,7 +276,7 @@ class LanceDataset(
         **options: Unpack[ScanArguments],
     ) -> pa.Table:
         """Read rows into memory. Takes the same arguments as `scanner`."""
-        if nearest is None or self._defaults:
+        if self._defaults:
             return self.scan(columns, filter, limit, offset, nearest, batch_size, **options).to_table()
         rows = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, "nearest": nearest}
         return search_request.read_table(self.handle.table, {**options, **rows, "batch_size": batch_size})

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from lance_duck.scan.nearest.lone import NearRows
-from lance_duck.scan.nearest.result import DISTANCE, ResultLayout
-from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID
+from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID, Projection
 from lance_duck.scan.read.column_cache import DecodedColumn
 from lance_duck.scan.read.take import Taker
 
 _FLOAT32: Final = pa.float32()
 _UINT64: Final = pa.uint64()
 
-_Maker = Callable[[NearRows], pa.Array]
+
+_Maker = Callable[[NDArray[np.uint64], NDArray[np.float32]], pa.Array]
+
+
+class _Layout(Protocol):
+    """A `ResultLayout` or a `ScoreLayout`."""
+
+    @property
+    def projection(self) -> Projection: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def order(self) -> Sequence[Any]: ...
 
 
 class LoneColumns:
@@ -24,23 +38,25 @@ class LoneColumns:
 
     Args:
         layout: Layout of the result.
+        number: Name of the distance or score in `layout.order`.
         taker: Reads rows of the table, and caches decoded columns.
         has_row_ids: Whether row ids are stored. Otherwise, they are the addresses.
     """
 
-    def __init__(self, layout: ResultLayout, taker: Taker, *, has_row_ids: bool) -> None:
+    def __init__(self, layout: _Layout, number: str, taker: Taker, *, has_row_ids: bool) -> None:
         self._layout = layout
+        self._number = number
         self._taker = taker
         self._addresses = (ROW_ADDRESS,) if has_row_ids else (ROW_ADDRESS, ROW_ID)
         self._makers: list[_Maker] | None = None
 
-    def table(self, rows: NearRows) -> pa.Table | None:
-        """Return the result for the given rows, or None if a column is not decoded."""
+    def table(self, addresses: NDArray[np.uint64], numbers: NDArray[np.float32]) -> pa.Table | None:
+        """Return the result for rows with their distances or scores, or None if a column is not decoded."""
         if self._makers is None:
             self._makers = self._all_makers()
             if self._makers is None:
                 return None
-        arrays = [make(rows) for make in self._makers]
+        arrays = [make(addresses, numbers) for make in self._makers]
         return pa.Table.from_batches([pa.RecordBatch.from_arrays(arrays, schema=self._layout.schema)])
 
     def _all_makers(self) -> list[_Maker] | None:
@@ -50,12 +66,13 @@ class LoneColumns:
             return None
         makers: list[_Maker] = []
         for place in self._layout.order:
-            path = (place,) if isinstance(place, str) else projection.outputs[place].path
+            if place == self._number:
+                makers.append(_numbers)
+                continue
+            path = projection.outputs[place].path if isinstance(place, int) else None
             if path is None or len(path) > 1:
                 return None
-            if path[0] == DISTANCE:
-                makers.append(_distances)
-            elif path[0] in self._addresses and path[0] not in decoded:
+            if path[0] in self._addresses and path[0] not in decoded:
                 makers.append(_addresses)
             elif path[0] in decoded:
                 makers.append(self._taken(decoded[path[0]]))
@@ -68,13 +85,13 @@ class LoneColumns:
         assert shifts is not None  # checked before
         if len(shifts) == 1:
             shift = int(shifts[0])
-            return lambda rows: column.take(rows.addresses.view("i8") + shift)
-        return lambda rows: column.take(rows.addresses.view("i8") + shifts[rows.addresses >> 32])
+            return lambda addresses, _: column.take(addresses.view("i8") + shift)
+        return lambda addresses, _: column.take(addresses.view("i8") + shifts[addresses >> 32])
 
 
-def _distances(rows: NearRows) -> pa.Array:
-    return pa.Array.from_buffers(_FLOAT32, len(rows.distances), [None, pa.py_buffer(rows.distances)])
+def _numbers(_: NDArray[np.uint64], numbers: NDArray[np.float32]) -> pa.Array:
+    return pa.Array.from_buffers(_FLOAT32, len(numbers), [None, pa.py_buffer(numbers)])
 
 
-def _addresses(rows: NearRows) -> pa.Array:
-    return pa.Array.from_buffers(_UINT64, len(rows.addresses), [None, pa.py_buffer(rows.addresses)])
+def _addresses(addresses: NDArray[np.uint64], _: NDArray[np.float32]) -> pa.Array:
+    return pa.Array.from_buffers(_UINT64, len(addresses), [None, pa.py_buffer(addresses)])

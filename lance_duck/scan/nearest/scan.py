@@ -26,7 +26,7 @@ from lance_duck.scan.nearest.lone_columns import LoneColumns
 from lance_duck.scan.nearest.multivector import MultivectorSearch
 from lance_duck.scan.nearest.options import DEFAULT_K, Nearest
 from lance_duck.scan.nearest.queries import Queries, is_single_query
-from lance_duck.scan.nearest.result import ResultLayout, layout
+from lance_duck.scan.nearest.result import DISTANCE, ResultLayout, layout
 from lance_duck.scan.nearest.search import PreparedSearch
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.plan import ScanPlan
@@ -122,7 +122,7 @@ class NearestScan:
         rows = self.rows_of_one(query)
         if rows is None:
             return None
-        table = self._lone_columns.table(rows)
+        table = self._lone_columns.table(rows.addresses, rows.distances)
         return self._taken(self._layout(False), rows.neighbours()) if table is None else table
 
     @cached_property
@@ -133,7 +133,7 @@ class NearestScan:
     @cached_property
     def _lone_columns(self) -> LoneColumns:
         has_row_ids = self._table.snapshot.has_stable_row_ids
-        return LoneColumns(self._layout(False), self._table.taker, has_row_ids=has_row_ids)
+        return LoneColumns(self._layout(False), DISTANCE, self._table.taker, has_row_ids=has_row_ids)
 
     @cached_property
     def _span(self) -> slice | None:

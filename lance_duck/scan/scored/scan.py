@@ -96,6 +96,15 @@ class ScoredScan(ABC):
         """Schema of the result."""
         return self._layout.schema
 
+    @property
+    def layout(self) -> ScoreLayout:
+        """Layout of the result."""
+        return self._layout
+
+    def taken(self, rows: ScoredRows) -> pa.Table:
+        """Return the result for rows that were found."""
+        return self._taken(self._layout, rows)
+
     def table(self) -> pa.Table:
         """Search, and read the result."""
         skip, most = self._options.offset or 0, self._options.limit

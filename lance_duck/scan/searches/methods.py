@@ -1,23 +1,27 @@
-"""The method of a dataset that searches.
+"""The methods of a dataset that search and prepare.
 
 This is a mixin because `dataset.py` would otherwise exceed 500 lines.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import pyarrow as pa
 
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
-from lance_duck.scan.arguments import SearchArguments
+from lance_duck.scan.arguments import CountArguments, SearchArguments
+from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.table_scan import HasTable
 
 if TYPE_CHECKING:
-    from lance_duck.scan.searches import builder, prepared, request
+    from lance_duck.scan.searches import builder, following, prepared, prepared_filter, request
 else:
-    builder, prepared, request = lazy.modules(globals(), "lance_duck.scan.searches", "builder", "prepared", "request")
+    builder, following, prepared, prepared_filter, request = lazy.modules(
+        globals(), "lance_duck.scan.searches", "builder", "following", "prepared", "prepared_filter", "request"
+    )
 
 
 @checked_calls
@@ -25,6 +29,7 @@ class Searches:
     """Mixin that searches a dataset."""
 
     handle: HasTable
+    _defaults: Mapping[str, Any]
 
     @overload
     def search(self, q: Any, k: int, column: str | None = None, **options: Unpack[SearchArguments]) -> pa.Table: ...
@@ -71,15 +76,17 @@ class Searches:
 
     def prepare_search(
         self, column: str | None = None, k: int = 10, **options: Unpack[SearchArguments]
-    ) -> prepared.PreparedVectorSearch:
-        """Prepare a vector search that you run with many queries, one at a time.
+    ) -> prepared.PreparedVectorSearch | prepared.PreparedTextSearch:
+        """Prepare a search that you run with many queries, one at a time.
 
         `near = ds.prepare_search("vector", k=10, columns=["id"])` prepares it, and `near(q)` returns the rows that
         `ds.search(q, 10, "vector", columns=["id"])` returns. `near.ids(q)` returns only row ids and distances, as
         arrays. Each call searches the version that the dataset has at that time.
 
+        With the name of a text column, queries are words, or queries from `lance_duck.query`, and `ids` returns scores.
+
         Args:
-            column: Name of the vector column. Optional if the table has only one.
+            column: Name of the vector or text column. Optional for a vector column if the table has only one.
             k: Number of rows per query.
             options: See `search`. A hybrid search cannot be prepared.
 
@@ -87,7 +94,32 @@ class Searches:
             InvalidInputError: An argument does not fit this table.
             UnsupportedError: An argument is not supported.
         """
-        return prepared.PreparedVectorSearch(self.handle, column, k, options)
+        return prepared.prepared_search(self.handle, column, k, options)
+
+    def prepare(
+        self,
+        filter: str,  # noqa: A002
+        columns: ColumnsLike | None = None,
+        **options: Unpack[CountArguments],
+    ) -> prepared_filter.PreparedFilter:
+        """Prepare a read of filtered rows that you run with many values.
+
+        `one = ds.prepare("id = ?", columns=["name"])` prepares it, and `one(7)` returns the rows that
+        `ds.to_table(["name"], filter="id = ?", parameters=[7])` returns. `one.rows(7)` returns them as tuples. Each
+        call reads the version that the dataset has at that time. It is fastest for a number or a text in a column with
+        a B-tree.
+
+        Args:
+            filter: Condition as SQL text, with `?` for each value.
+            columns: See `scan`.
+            options: See `scan`. Searches cannot be prepared in this way: see `prepare_search`.
+
+        Raises:
+            InvalidInputError: A column is unknown.
+            UnsupportedError: An option is not supported.
+        """
+        given = {name: each for name, each in {**options, "columns": columns}.items() if each is not None}
+        return prepared_filter.PreparedFilter(self.handle, filter, {**self._defaults, **given})
 
     def cache_stats(self) -> dict[str, int]:
         """Return the sizes of this dataset's caches in memory, in bytes.
@@ -99,5 +131,5 @@ class Searches:
         return {
             "indexes": table.snapshot.shared_bytes(),
             "columns": table.taker.decoded.nbytes,
-            "prepared_searches": prepared.prepared_bytes(self.handle),
+            "prepared_searches": following.prepared_bytes(self.handle),
         }

@@ -1,31 +1,40 @@
-"""Vector searches that are prepared once, and run with many queries."""
+"""Searches that are prepared once, and run with many queries."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Final, Self
-from weakref import WeakSet
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.arguments import checked_calls
-from lance_duck.errors import InvalidInputError, UnsupportedError
-from lance_duck.forks import Lock
-from lance_duck.redact import shown
-from lance_duck.scan.nearest.result import DISTANCE
+from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
+from lance_duck.scan.nearest.result import DISTANCE, QUERY
 from lance_duck.scan.nearest.scan import NearestScan
+from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ID
-from lance_duck.scan.searches.request import cached_scan, is_plain_search, read_table, search_arguments
+from lance_duck.scan.scanner import LanceScanner
+from lance_duck.scan.scored.layout import SCORE
+from lance_duck.scan.searches.following import Prepared
+from lance_duck.scan.searches.request import (
+    cached_scan,
+    cached_words,
+    is_plain_search,
+    read_table,
+    scanned,
+    search_arguments,
+)
 from lance_duck.scan.table_scan import HasTable, TableScan
+from lance_duck.scan.text.columns import is_text_column
+from lance_duck.scan.text.query.tree import FullTextQuery, no_query
+from lance_duck.scan.text.request import words_in
 from lance_duck.telemetry.metrics import ROWS_RETURNED
 from lance_duck.telemetry.observing import observed
 
 _REFUSED: Final = ("full_text_query", "hybrid")
-_ALIVE: Final[WeakSet[PreparedVectorSearch]] = WeakSet()
-_ALIVE_LOCK: Final = Lock()
+_QUERY: Final = pa.field(QUERY, pa.int32(), nullable=False)
 
 
 class _Version:
@@ -39,9 +48,14 @@ class _Version:
             self.rows, self.ids = cached_scan(table, arguments), cached_scan(table, id_arguments)
         self.has_row_ids = table.snapshot.has_stable_row_ids
 
+    @property
+    def nbytes(self) -> int:
+        """Size of what the search refers to, in bytes."""
+        return 0 if self.rows is None else self.rows.nbytes
+
 
 @checked_calls
-class PreparedVectorSearch:
+class PreparedVectorSearch(Prepared[_Version]):
     """A prepared vector search, from `LanceDataset.prepare_search`. Safe to use from several threads and after a fork.
 
     Each call searches the version that the dataset has at that time. After a change of the table through the dataset,
@@ -51,17 +65,11 @@ class PreparedVectorSearch:
     """
 
     def __init__(self, handle: HasTable, column: str | None, k: int, options: Mapping[str, Any]) -> None:
-        for name in _REFUSED:
-            if options.get(name) is not None:
-                raise UnsupportedError(f"{name} is not supported", where="prepare_search", remedy="use search")
         given = search_arguments(handle.table.snapshot, None, k, column, options)
-        self._handle: HasTable | None = handle
+        super().__init__(handle, f"{given['nearest']['column']}, k {k}", "prepare_search")
         self._arguments = given
         self._id_arguments = {**given, "columns": [ROW_ID, DISTANCE], "with_row_id": None, "with_row_address": None}
-        self._current: _Version | None = None
-        self._version()
-        with _ALIVE_LOCK:
-            _ALIVE.add(self)
+        self._start()
 
     def __call__(self, q: Any) -> pa.Table:
         """Return the rows nearest to a query, like `LanceDataset.search`.
@@ -113,52 +121,116 @@ class PreparedVectorSearch:
         """
         return self(queries)
 
-    @property
-    def nbytes(self) -> int:
-        """Size of the open index and of the row addresses that the search refers to, in bytes."""
-        current = self._current
-        return 0 if current is None or current.rows is None else current.rows.nbytes
-
-    def belongs_to(self, handle: HasTable) -> bool:
-        """Return whether the search is open, and reads the versions of a handle."""
-        return self._handle is handle
-
-    def close(self) -> None:
-        """Release the memory of the search. It cannot be used any more."""
-        self._handle = self._current = None
-
-    def __enter__(self) -> Self:
-        """Return the search."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Close the search."""
-        self.close()
-
-    def __repr__(self) -> str:
-        """Return a short description."""
-        if self._handle is None:
-            return "<PreparedVectorSearch, closed>"
-        near = self._arguments["nearest"]
-        return f"<PreparedVectorSearch of {near['column']} in {shown(self._handle.table.snapshot.uri)}, k {near['k']}>"
-
-    def _version(self) -> _Version:
-        """Return the search in the version that the dataset has now."""
-        handle, current = self._handle, self._current
-        if handle is None:
-            raise InvalidInputError("the search is closed", where="prepare_search")
-        if current is None or current.table is not handle.table:
-            current = self._current = _Version(handle.table, self._arguments, self._id_arguments)
-        return current
+    def _made(self, table: TableScan) -> _Version:
+        return _Version(table, self._arguments, self._id_arguments)
 
     def _with(self, q: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return {**arguments, "nearest": {**arguments["nearest"], "q": q}}
 
 
-def prepared_bytes(handle: HasTable) -> int:
-    """Return the total size that the prepared searches of a dataset refer to, in bytes: see `nbytes`."""
-    with _ALIVE_LOCK:
-        searches = list(_ALIVE)
-    return sum(each.nbytes for each in searches if each.belongs_to(handle))
+class _WordVersion:
+    """The searches for rows and for row ids in one version of the table. None if they cannot be cached."""
+
+    def __init__(self, table: TableScan, arguments: Mapping[str, Any], id_arguments: Mapping[str, Any]) -> None:
+        self.table = table
+        self.rows, self.ids = cached_words(table, arguments), cached_words(table, id_arguments)
+        self.has_row_ids = table.snapshot.has_stable_row_ids
+
+    @property
+    def nbytes(self) -> int:
+        """Size of what the search refers to, in bytes."""
+        return 0 if self.rows is None else self.rows.nbytes
+
+
+@checked_calls
+class PreparedTextSearch(Prepared[_WordVersion]):
+    """A prepared search for words, from `LanceDataset.prepare_search`. Safe to use from several threads and in forks.
+
+    Each call searches the version that the dataset has at that time. After a change of the table through the dataset,
+    or `checkout_latest`, the next call prepares the search again.
+
+    As a context manager, it is closed at the end of the block.
+    """
+
+    def __init__(self, handle: HasTable, column: str, k: int, options: Mapping[str, Any]) -> None:
+        given = search_arguments(handle.table.snapshot, "", k, column, options)
+        super().__init__(handle, f"{column}, k {k}", "prepare_search")
+        self._column = column
+        self._arguments = given
+        self._id_arguments = {**given, "columns": [ROW_ID, SCORE], "with_row_id": None, "with_row_address": None}
+        LanceScanner(handle.table, ScanOptions.of(given))
+        self._start()
+
+    def __call__(self, q: str | Mapping[str, Any] | FullTextQuery) -> pa.Table:
+        """Return the rows that match a query, best first, like `LanceDataset.search`.
+
+        Args:
+            q: Words, a phrase in double quotes, or a query from `lance_duck.query`, or its JSON form.
+
+        Raises:
+            InvalidInputError: The query is invalid.
+            WrongTypeError: The query has a wrong type.
+        """
+        version, request = self._version(), self._request(q)
+        if version.rows is not None:
+            with observed("SEARCH", version.table.snapshot.uri):
+                rows = version.rows.table(request)
+            if rows is not None:
+                ROWS_RETURNED.add(by=rows.num_rows)
+                return rows
+        return scanned(version.table, {**self._arguments, "full_text_query": request})
+
+    def ids(self, q: str | Mapping[str, Any] | FullTextQuery) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
+        """Return the row ids of the rows that match a query, and their scores, best first.
+
+        `LanceDataset.take_rows` reads rows by their ids.
+
+        Args:
+            q: See `__call__`.
+
+        Returns:
+            Row ids, uint64 (n,), and scores, float32 (n,). n is less than k if fewer rows match.
+        """
+        version, request = self._version(), self._request(q)
+        if version.ids is not None and not version.has_row_ids:
+            with observed("SEARCH", version.table.snapshot.uri):
+                rows = version.ids.rows(request)
+            if rows is not None:
+                ROWS_RETURNED.add(by=len(rows.scores))
+                return rows.addresses, rows.scores
+        result = scanned(version.table, {**self._id_arguments, "full_text_query": request})
+        return result.column(ROW_ID).to_numpy(), result.column(SCORE).to_numpy()
+
+    def many(self, queries: Iterable[str | Mapping[str, Any] | FullTextQuery]) -> pa.Table:
+        """Return the rows that match each of several queries, with the number of the query as `query_index`.
+
+        Args:
+            queries: A list of queries.
+        """
+        if isinstance(queries, str | Mapping | FullTextQuery) or not isinstance(queries, Iterable):
+            raise WrongTypeError("queries", where="prepare_search", expected="a list", found=type(queries).__name__)
+        tables = [self(q) for q in queries]
+        if not tables:
+            raise InvalidInputError("queries", where="prepare_search", expected="one or more", found="none")
+        numbers = np.repeat(np.arange(len(tables), dtype=np.int32), [table.num_rows for table in tables])
+        return pa.concat_tables(tables).add_column(0, _QUERY, pa.array(numbers))
+
+    def _made(self, table: TableScan) -> _WordVersion:
+        return _WordVersion(table, self._arguments, self._id_arguments)
+
+    def _request(self, q: Any) -> Any:
+        if q is None:
+            raise no_query("full_text_query", q, "scan")
+        return words_in(q, self._column) if isinstance(q, str) else q
+
+
+def prepared_search(
+    handle: HasTable, column: str | None, k: int, options: Mapping[str, Any]
+) -> PreparedVectorSearch | PreparedTextSearch:
+    """Prepare a search of a text column for words, or of a vector column: see `LanceDataset.prepare_search`."""
+    for name in _REFUSED:
+        if options.get(name) is not None:
+            raise UnsupportedError(f"{name} is not supported", where="prepare_search", remedy="use search")
+    if column is not None and is_text_column(handle.table.snapshot.schema, column):
+        return PreparedTextSearch(handle, column, k, options)
+    return PreparedVectorSearch(handle, column, k, options)

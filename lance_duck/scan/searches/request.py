@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from lance_duck.scan.nearest.options import only_vector_column
 from lance_duck.scan.nearest.scan import NearestScan
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.scanner import LanceScanner
+from lance_duck.scan.searches.key_lookup import KeyLookup, compared, key_lookup
 from lance_duck.scan.sql.constants import asks_for_the_time
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.scan.text.query.tree import FullTextQuery
@@ -23,9 +24,10 @@ from lance_duck.telemetry.metrics import ROWS_RETURNED
 from lance_duck.telemetry.observing import observed
 
 if TYPE_CHECKING:
+    from lance_duck.scan.text import prepared as text_prepared
     from lance_duck.scan.text import request as text_request
 else:
-    text_request = lazy.modules(globals(), "lance_duck.scan.text", "request")
+    text_prepared, text_request = lazy.modules(globals(), "lance_duck.scan.text", "prepared", "request")
 
 
 _NAMES: Final = frozenset((*NEAREST_ARGUMENTS, *HYBRID_ARGUMENTS, *ScanOptions.__dataclass_fields__))
@@ -77,8 +79,29 @@ def read_table(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
     if is_plain_search(arguments):
         with observed("SEARCH", table.snapshot.uri):
             rows = _search_table(table, arguments)
-        ROWS_RETURNED.add(by=rows.num_rows)
-        return rows
+    else:
+        found = _found_at_once(table, arguments)
+        if found is None:
+            return scanned(table, arguments)
+        rows = found
+    ROWS_RETURNED.add(by=rows.num_rows)
+    return rows
+
+
+def _found_at_once(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table | None:
+    """Return the result of a search for words, or of a lookup by a key, by its fast way. None if there is none."""
+    words = cached_words(table, arguments)
+    if words is not None:
+        with observed("SEARCH", table.snapshot.uri):
+            return words.table(arguments["full_text_query"])
+    filter_ = arguments.get("filter")
+    pair = compared(filter_) if type(filter_) is str else None
+    lookup = None if pair is None else cached_lookup(table, pair[0], arguments)
+    return None if lookup is None or pair is None else lookup.rows(pair[1])
+
+
+def scanned(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
+    """Read a scan, or a search, into memory by a `LanceScanner`. See `read_table`."""
     return LanceScanner(table, ScanOptions.of(arguments)).to_table()
 
 
@@ -94,6 +117,7 @@ def is_plain_search(arguments: Mapping[str, Any]) -> bool:
     return _SEEN_TO_BY_SCANNER.isdisjoint(arguments) or all(arguments.get(name) is None for name in _SEEN_TO_BY_SCANNER)
 
 
+_OF_LOOKUPS: Final = frozenset(("columns", "filter", "with_row_id", "with_row_address", "use_threads"))
 _PLAIN: Final = frozenset({str, int, float, bool})
 _OPTIONS: Final = frozenset(ScanOptions.__dataclass_fields__) - {"use_threads"}
 """Options for which None means the default."""
@@ -137,24 +161,80 @@ def cached_scan(table: TableScan, arguments: Mapping[str, Any]) -> NearestScan |
     return table.option_cache.layout(key, make)
 
 
+def cached_words(table: TableScan, arguments: Mapping[str, Any]) -> text_prepared.WordSearch | None:
+    """Return the search for words with these arguments that the table caches.
+
+    Args:
+        table: The table.
+        arguments: Arguments of `ScanOptions`. The query is ignored if the search is cached.
+
+    Returns:
+        The search, or None if these arguments do not describe one that can be cached.
+
+    Raises:
+        InvalidInputError, UnsupportedError: See `TextScan`.
+    """
+    if any(arguments.get(name) is not None for name in ("nearest", "filter")) or not arguments.get("limit"):
+        return None
+    if arguments.get("full_text_query") is None:
+        return None
+    key = _key_of_columns("words", arguments, ("full_text_query",))
+    if key is None:
+        return None
+    make = lambda: text_prepared.WordSearch(table, ScanOptions.of(arguments))  # noqa: E731
+    return table.option_cache.layout(tuple(key), make)
+
+
+def cached_lookup(table: TableScan, column: str, arguments: Mapping[str, Any]) -> KeyLookup | None:
+    """Return the lookup of rows by a column that the table caches, or None if the arguments need a scan.
+
+    Args:
+        table: The table.
+        column: Name of the column.
+        arguments: Arguments of `ScanOptions`. The filter is ignored.
+    """
+    if any(value is not None and name not in _OF_LOOKUPS for name, value in arguments.items()):
+        return None
+    key = _key_of_columns("lookup", arguments, ("filter",))
+    if key is None:
+        return None
+
+    def make() -> KeyLookup | None:
+        options = ScanOptions.of({**arguments, "filter": None})
+        return key_lookup(table, column, table.plan(options).projection)
+
+    return table.option_cache.layout((column, *key), make)
+
+
 def _key(arguments: Mapping[str, Any]) -> object | None:
     """Return a cache key from all arguments except the queries, or None if the key would not be unique."""
-    nearest, columns, filter_ = arguments["nearest"], arguments.get("columns"), arguments.get("filter")
-    if type(nearest) is not dict or not (columns is None or type(columns) is list):
+    nearest, filter_ = arguments["nearest"], arguments.get("filter")
+    if type(nearest) is not dict:
         return None
     if filter_ is not None and (type(filter_) is not str or asks_for_the_time(filter_)):
         return None
-    key: list[object] = ["searches"]
-    for name in columns or ():
-        if type(name) is not str:
+    key = _key_of_columns("searches", arguments, ("nearest",))
+    rest = _key_of(nearest, NEAREST_ARGUMENTS, ("q",))
+    return None if key is None or rest is None else (*key, *rest)
+
+
+def _key_of_columns(kind: str, arguments: Mapping[str, Any], others: Sequence[str]) -> list[object] | None:
+    """Return a cache key from all arguments of `ScanOptions` except `others`, or None if it would not be unique."""
+    columns = arguments.get("columns")
+    if not (columns is None or (type(columns) is list and all(type(name) is str for name in columns))):
+        return None
+    rest = _key_of(arguments, _OPTIONS, (*others, "columns"))
+    return None if rest is None else [kind, *(columns or ()), columns is None, *rest]
+
+
+def _key_of(given: Mapping[str, Any], known: Set[str], others: Sequence[str]) -> list[object] | None:
+    """Return a cache key from arguments, or None if one is neither plain nor None, which means the default."""
+    key: list[object] = []
+    for name, value in given.items():
+        if name in others:
+            continue
+        if type(value) in _PLAIN:
+            key += (name, value, type(value))
+        elif value is not None or name not in known:
             return None
-        key.append(name)
-    key.append(columns is None)
-    for given, known, others in ((arguments, _OPTIONS, ("nearest", "columns")), (nearest, NEAREST_ARGUMENTS, ("q",))):
-        for name, value in given.items():
-            if type(value) in _PLAIN:
-                key += (name, value, type(value))
-            elif name not in others and (value is not None or name not in known):
-                return None
-        key.append(None)
-    return tuple(key)
+    return [*key, None]

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.arguments import is_unicode
 from lance_duck.arrow.types import is_binary, is_naive, is_text
 
 _DATE: Final = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
@@ -169,7 +170,7 @@ def exact_number(literal: Literal) -> Decimal:
 
 def _text(literal: Literal, type_: pa.DataType) -> pa.Scalar:
     plain = literal.kind == "text" or (literal.kind == "value" and type(literal.value) is str)
-    return _checked(plain and "\0" not in literal.value, literal.value, type_)
+    return _checked(plain and "\0" not in literal.value and is_unicode(literal.value), literal.value, type_)
 
 
 def _boolean(literal: Literal, type_: pa.DataType) -> pa.Scalar:

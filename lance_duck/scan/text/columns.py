@@ -71,6 +71,15 @@ def text_columns(schema: Schema) -> Sequence[str]:
     return [quoted_name(field.name) for field in schema.fields if not field.is_json and _has_texts(field)]
 
 
+def is_text_column(schema: Schema, name: str) -> bool:
+    """Return whether a name is that of a text column: see `text_column`."""
+    try:
+        text_column(schema, name)
+    except LanceDuckError:
+        return False
+    return True
+
+
 def frozen(analyzer: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...] | None:
     """Return the parameters of an analyser as a hashable key."""
     if analyzer is None:

@@ -228,7 +228,7 @@ class IndexedRows:
             average = float(search.average)
             if search.most is None:
                 return matching_documents(self.partition, terms, average, search.mask)
-            return best_documents(self.partition, terms, average, self._keys, search.most, search.mask)
+            return best_documents(self.partition, terms, average, self.keys, search.most, search.mask)
 
     def phrases(
         self, terms: WeightedTerms, search: Scoring, order: PhraseOrder
@@ -247,7 +247,7 @@ class IndexedRows:
         """
         with self._watched():
             average = float(search.average)
-            return best_phrases(self.partition, terms, order, average, self._keys, search.most, search.mask)
+            return best_phrases(self.partition, terms, order, average, self.keys, search.most, search.mask)
 
     @property
     def row_ids(self) -> NDArray[np.uint64]:
@@ -255,7 +255,7 @@ class IndexedRows:
         return self.partition.documents.row_ids if self._segment.by_row_id else self.addresses
 
     @cached_property
-    def _keys(self) -> NDArray[np.uint64]:
+    def keys(self) -> NDArray[np.uint64]:
         """Sort keys for documents with equal scores: `_rowid`, or the rank of a list element by `_rowid`."""
         if not self.elements:
             return self.row_ids

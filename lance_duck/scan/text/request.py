@@ -82,6 +82,11 @@ def full_text_query(request: Any, snapshot: Snapshot) -> FullTextQuery:
     return _over(query, column_names(columns, _WHERE), request.get("analyzer"))
 
 
+def words_in(text: str, column: str) -> FullTextQuery:
+    """Return the query for words, or for a phrase in double quotes, in a column."""
+    return _over(text, [column], None)
+
+
 def query_of_text(text: str, column: str) -> FullTextQuery:
     """Parse a query string.
 

@@ -62,6 +62,14 @@ class TextScan(ScoredScan):
         """Whether all rows are searched."""
         return not self._search.fast
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the search returns the best rows of all rows in their order, without a filter."""
+        search, options = self._search, self._options
+        is_filtered = search.post is not None or self._condition is not None or search.plan.filter is not None
+        is_every = search.plan.fragments is self._table.snapshot.fragments
+        return is_every and not is_filtered and not options.orderings and bool(options.limit)
+
     def find(self, most: int | None, log: list[str] | None = None) -> ScoredRows:
         """See `ScoredScan.find`."""
         ranking = self._search.run(most, log)

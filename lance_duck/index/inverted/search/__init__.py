@@ -5,8 +5,19 @@ You get: documents with their scores, either all matches or the matches with the
 Never here: query trees, statistics of several partitions, and unindexed rows (`scan/text`).
 """
 
-from lance_duck.index.inverted.search.best import best_documents
+from lance_duck.index.inverted.search.best import BestOfTerms, best_documents, in_order, prepared_terms
 from lance_duck.index.inverted.search.matching import WeightedTerms, matching_documents
-from lance_duck.index.inverted.search.phrases import PhraseOrder, best_phrases
+from lance_duck.index.inverted.search.phrases import BestOfPhrase, PhraseOrder, best_phrases, prepared_phrase
 
-__all__ = ["PhraseOrder", "WeightedTerms", "best_documents", "best_phrases", "matching_documents"]
+__all__ = [
+    "BestOfPhrase",
+    "BestOfTerms",
+    "PhraseOrder",
+    "WeightedTerms",
+    "best_documents",
+    "best_phrases",
+    "in_order",
+    "matching_documents",
+    "prepared_phrase",
+    "prepared_terms",
+]

@@ -9,17 +9,19 @@ looked up in the postings of the others.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.index.inverted.codecs.arrays import BinaryLists
 from lance_duck.index.inverted.codecs.problems import check_code
 from lance_duck.index.inverted.codecs.scores import Norms
 from lance_duck.index.inverted.costs import MOST_PRUNED_TERMS
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.postings import PostingBlocks
 from lance_duck.index.inverted.search.bounds import block_bounds, windows_of
-from lance_duck.index.inverted.search.intersect import intersected, work_of
+from lance_duck.index.inverted.search.intersect import Intersection, intersected, work_of
 from lance_duck.index.inverted.search.matching import Documents, Float32s, Mask, WeightedTerms, matching_documents
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.scores import SLACK
@@ -54,19 +56,138 @@ def best_documents(
     """
     if not terms.can_match:
         return np.empty(0, np.int64), np.empty(0, np.float32)
-    if not _can_prune(terms, k, partition.num_documents):
-        documents, scores = _of_all(partition, terms, average, mask, least)
-    elif terms.every and len(terms.ids) > 1:
-        documents, scores = _having_all(partition, terms, average, keys, k, mask, least)
+    prepared = prepared_terms(partition, terms, average, keys, mask) if k < partition.num_documents else None
+    if prepared is None:
+        documents, scores = matching_documents(partition, terms, average, mask)
+        documents, scores = documents[scores >= least], scores[scores >= least]
     else:
-        postings = partition.postings(terms.ids)
-        if postings.impacts is None:
-            documents, scores = _of_all(partition, terms, average, mask, least)
-        else:
-            norms = partition.norms(average)
-            documents, scores = _pruned(postings, postings.impacts, terms, norms, average, keys, k, mask, least)
+        documents, scores = prepared.best(k, least)
+    return in_order(documents, scores, keys, k)
+
+
+def in_order(
+    documents: Documents, scores: Float32s, keys: NDArray[np.uint64], k: int | None
+) -> tuple[Documents, Float32s]:
+    """Return the k best documents, sorted by descending score, then by ascending key."""
     order = np.lexsort((keys[documents], -scores))[:k]
     return documents[order], scores[order]
+
+
+class BestOfTerms(ABC):
+    """A search for documents with terms. It holds the postings, and may run several times, also in several threads.
+
+    Args:
+        postings: The postings of the terms.
+        lists: The argument `postings` of `kernels.postings.search.best`.
+        scoring: The argument `scoring` of `kernels.postings.search.best`.
+    """
+
+    def __init__(self, postings: PostingBlocks, lists: Any, scoring: Any) -> None:
+        self._postings = postings
+        self._lists = lists
+        self._scoring = scoring
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the postings in memory, in bytes. Bounds of scores are counted as if they were of the same size."""
+        return 2 * self._postings.nbytes
+
+    def best(self, k: int, least: float = 0) -> tuple[Documents, Float32s]:
+        """Return the k best documents, in any order.
+
+        Args:
+            k: Number of documents, at least 1.
+            least: Minimum score of the returned documents.
+
+        Raises:
+            CorruptError: Postings are corrupt.
+        """
+        best, counts = (np.empty(k, np.float32), np.empty(k, np.int64)), np.zeros(2, np.int64)
+        check_code(self._find(float(least), best, counts), "postings", self._postings.where, "term")
+        return best[1][: counts[0]], best[0][: counts[0]]
+
+    @abstractmethod
+    def _find(self, least: float, best: Any, counts: NDArray[np.int64]) -> int:
+        """Call the kernel."""
+
+
+def prepared_terms(
+    partition: InvertedPartition,
+    terms: WeightedTerms,
+    average: float,
+    keys: NDArray[np.uint64],
+    mask: Mask | None = None,
+) -> BestOfTerms | None:
+    """Prepare a search by the arguments of `best_documents`. The terms can match.
+
+    Returns:
+        The search, or None if postings cannot be skipped. All documents must then be scored.
+
+    Raises:
+        CorruptError: Postings or impacts are corrupt.
+    """
+    count = len(terms.ids)
+    if count > MOST_PRUNED_TERMS or (terms.weights == 0).any() or (terms.every and count != terms.num_slots):
+        return None
+    scoring = scoring_of(terms, partition.norms(average), mask, keys)
+    if terms.every and count > 1:
+        return _OfAll(intersected(partition, terms, average), scoring)
+    postings = partition.postings(terms.ids)
+    if postings.impacts is None:
+        return None
+    last, bounds = block_bounds(postings, postings.impacts, terms, average)
+    kind = _OfTerm if count == 1 else _OfAny
+    return kind(postings, scoring, last, bounds)
+
+
+class _OfAll(BestOfTerms):
+    """The search for documents that contain all of several terms."""
+
+    def __init__(self, found: Intersection, scoring: Any) -> None:
+        super().__init__(found.postings, found.lists, scoring)
+        self._found = found
+
+    def best(self, k: int, least: float = 0) -> tuple[Documents, Float32s]:
+        """See `BestOfTerms.best`."""
+        most = min(k, self._found.shortest)
+        return super().best(most, least) if most else (np.empty(0, np.int64), np.empty(0, np.float32))
+
+    def _find(self, least: float, best: Any, counts: NDArray[np.int64]) -> int:
+        found = self._found
+        return find_best_of_all(self._lists, self._scoring, found.windows, least, best, found.work(), counts)
+
+
+class _OfTerm(BestOfTerms):
+    """The search for documents that contain a term."""
+
+    def __init__(
+        self, postings: PostingBlocks, scoring: Any, last: NDArray[np.int64], bounds: NDArray[np.float64]
+    ) -> None:
+        super().__init__(postings, (*postings.buffers, last, True), scoring)
+        self._bounds = bounds * SLACK
+        self._order = np.argsort(-self._bounds)
+
+    def _find(self, least: float, best: Any, counts: NDArray[np.int64]) -> int:
+        room = np.empty((2, self._postings.form.size), np.uint32)
+        return find_best_of_term(self._lists, self._scoring, self._bounds, self._order, least, best, room, counts)
+
+
+class _OfAny(BestOfTerms):
+    """The search for documents that contain at least one of several terms."""
+
+    def __init__(
+        self, postings: PostingBlocks, scoring: Any, last: NDArray[np.int64], bounds: NDArray[np.float64]
+    ) -> None:
+        super().__init__(postings, (*postings.buffers, last, True), scoring)
+        self._windows = windows_of(postings, last, bounds, every=False)
+
+    def _find(self, least: float, best: Any, counts: NDArray[np.int64]) -> int:
+        postings, size = self._postings, self._windows[-1]
+        count = len(postings)
+        meeting, sequence = work_of(postings, np.empty(count, np.int64), size), np.empty(count, np.int64)
+        parts, sums = np.zeros((count, size), np.float32), np.empty(size, np.float32)
+        work = meeting, parts, sums, np.empty(size + 1, np.int64), sequence
+        return find_best_of_any(self._lists, self._scoring, self._windows, least, best, work, counts)
 
 
 def scoring_of(
@@ -76,68 +197,3 @@ def scoring_of(
     slots = terms.slots if terms.has_variants else np.arange(len(terms.ids))
     allowed = NO_MASK if mask is None else readonly(mask)
     return readonly(terms.weights), norms, allowed, readonly(keys), readonly(slots)
-
-
-def _of_all(
-    partition: InvertedPartition, terms: WeightedTerms, average: float, mask: Mask | None, least: float
-) -> tuple[Documents, Float32s]:
-    """Return all matching documents with a score of at least `least`."""
-    documents, scores = matching_documents(partition, terms, average, mask)
-    return documents[scores >= least], scores[scores >= least]
-
-
-def _can_prune(terms: WeightedTerms, k: int, num_documents: int) -> bool:
-    if len(terms.ids) > MOST_PRUNED_TERMS or k >= num_documents or (terms.weights == 0).any():
-        return False
-    return not terms.every or len(terms.ids) == terms.num_slots
-
-
-def _having_all(
-    partition: InvertedPartition,
-    terms: WeightedTerms,
-    average: float,
-    keys: NDArray[np.uint64],
-    k: int,
-    mask: Mask | None,
-    least: float,
-) -> tuple[Documents, Float32s]:
-    """Return the best documents that contain all of several terms, in any order."""
-    found = intersected(partition, terms, average)
-    scoring = scoring_of(terms, partition.norms(average), mask, keys)
-    most = min(k, found.shortest)
-    best, counts = (np.empty(most, np.float32), np.empty(most, np.int64)), np.zeros(2, np.int64)
-    if most:
-        code = find_best_of_all(found.lists, scoring, found.windows, float(least), best, found.work(), counts)
-        check_code(code, "postings", found.postings.where, "term")
-    return best[1][: counts[0]], best[0][: counts[0]]
-
-
-def _pruned(
-    postings: PostingBlocks,
-    impacts: BinaryLists,
-    terms: WeightedTerms,
-    norms: Norms,
-    average: float,
-    keys: NDArray[np.uint64],
-    k: int,
-    mask: Mask | None,
-    least: float,
-) -> tuple[Documents, Float32s]:
-    """Return the best documents that contain at least one term, in any order."""
-    count = len(terms.ids)
-    last, bounds = block_bounds(postings, impacts, terms, average)
-    lists, scoring = (*postings.buffers, last, True), scoring_of(terms, norms, mask, keys)
-    best, counts = (np.empty(k, np.float32), np.empty(k, np.int64)), np.zeros(2, np.int64)
-    if count == 1:
-        bounds *= SLACK
-        room = np.empty((2, postings.form.size), np.uint32)
-        code = find_best_of_term(lists, scoring, bounds, np.argsort(-bounds), float(least), best, room, counts)
-    else:
-        windows = windows_of(postings, last, bounds, every=False)
-        size = windows[-1]
-        meeting, sequence = work_of(postings, np.empty(count, np.int64), size), np.empty(count, np.int64)
-        parts, sums = np.zeros((count, size), np.float32), np.empty(size, np.float32)
-        work = meeting, parts, sums, np.empty(size + 1, np.int64), sequence
-        code = find_best_of_any(lists, scoring, windows, float(least), best, work, counts)
-    check_code(code, "postings", postings.where, "term")
-    return best[1][: counts[0]], best[0][: counts[0]]

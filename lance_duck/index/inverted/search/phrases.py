@@ -77,37 +77,83 @@ def best_phrases(
     """
     if len(terms.ids) < terms.num_slots:
         return _NONE
+    prepared = prepared_phrase(partition, terms, order, average, keys, mask)
+    return None if prepared is None else prepared.best(k)
+
+
+class BestOfPhrase:
+    """A search for documents with a phrase. It holds the postings, and may run several times, also in several threads.
+
+    Args:
+        found: The postings of the words.
+        scoring: The argument `scoring` of `kernels.postings.search.best`.
+        phrase: The argument `phrase` of `kernels.postings.search.phrases`, or None if no document has all words.
+    """
+
+    def __init__(self, found: Intersection, scoring: Any, phrase: Any) -> None:
+        self._found = found
+        self._scoring = scoring
+        self._phrase = phrase
+
+    @property
+    def nbytes(self) -> int:
+        """Size of postings and positions in memory, in bytes. Bounds of scores are counted like postings."""
+        positions: int = 0 if self._phrase is None else self._phrase[0].nbytes + self._phrase[1].nbytes
+        return 2 * self._found.postings.nbytes + positions
+
+    def best(self, k: int | None) -> tuple[Documents, Float32s]:
+        """Return the k best documents, or all documents, in any order.
+
+        If a document has too many positions for the buffer, the search is repeated with a larger buffer.
+
+        Raises:
+            CorruptError: Postings or positions are corrupt.
+        """
+        found, count = self._found, len(self._found.postings)
+        if self._phrase is None:
+            return _NONE
+        best = np.empty(found.shortest if k is None else min(k, found.shortest), np.float32)
+        documents = np.empty(len(best), np.int64)
+        most, waiting = DOCUMENT_POSITIONS, min(found.shortest, WAITING_DOCUMENTS)
+        pool = np.empty(waiting, np.float32), np.empty((1 + count, waiting), np.int64), np.empty(waiting, np.int64)
+        while True:
+            counts, work = np.zeros(3, np.int64), found.work()
+            reading = (
+                np.empty(count * GROUP, np.uint32),
+                np.full((count, POSITION_STATE), -1, np.int64),
+                np.empty((2, most), np.int64),
+            )
+            code = find_best_phrases(
+                found.lists, self._scoring, found.windows, self._phrase, (best, documents), work, pool, reading, counts
+            )
+            check_code(code, "postings or positions", found.postings.where, "term")
+            if not counts[2]:
+                return documents[: counts[0]], best[: counts[0]]
+            most = 2 * int(counts[2])
+
+
+def prepared_phrase(
+    partition: InvertedPartition,
+    terms: WeightedTerms,
+    order: PhraseOrder,
+    average: float,
+    keys: NDArray[np.uint64],
+    mask: Mask | None = None,
+) -> BestOfPhrase | None:
+    """Prepare a search by the arguments of `best_phrases`, or return None like it. The partition has all terms.
+
+    Raises:
+        UnsupportedError, CorruptError: See `best_phrases`.
+    """
     if terms.num_slots > MOST_PRUNED_TERMS or (terms.weights == 0).any():
         return None
     found = intersected(partition, terms, average)
+    scoring = scoring_of(terms, partition.norms(average), mask, keys)
     if not found.shortest:
-        return _NONE
+        return BestOfPhrase(found, scoring, None)
     blocks = partition.position_blocks(terms.ids)
     if blocks is None:
         return None
-    scoring = scoring_of(terms, partition.norms(average), mask, keys)
     slop = min(order.slop, _MOST_SLOP)
     phrase = (blocks.data, blocks.begins, blocks.ends, blocks.has_groups, readonly(order.distances), slop)
-    best = np.empty(found.shortest if k is None else min(k, found.shortest), np.float32)
-    return _in_order(found, scoring, phrase, best)
-
-
-def _in_order(found: Intersection, scoring: Any, phrase: Any, best: Float32s) -> tuple[Documents, Float32s]:
-    """Run the search. If a document has too many positions for the buffer, repeats the search with a larger buffer."""
-    documents, count = np.empty(len(best), np.int64), len(found.postings)
-    most, waiting = DOCUMENT_POSITIONS, min(found.shortest, WAITING_DOCUMENTS)
-    pool = np.empty(waiting, np.float32), np.empty((1 + count, waiting), np.int64), np.empty(waiting, np.int64)
-    while True:
-        counts, work = np.zeros(3, np.int64), found.work()
-        reading = (
-            np.empty(count * GROUP, np.uint32),
-            np.full((count, POSITION_STATE), -1, np.int64),
-            np.empty((2, most), np.int64),
-        )
-        code = find_best_phrases(
-            found.lists, scoring, found.windows, phrase, (best, documents), work, pool, reading, counts
-        )
-        check_code(code, "postings or positions", found.postings.where, "term")
-        if not counts[2]:
-            return documents[: counts[0]], best[: counts[0]]
-        most = 2 * int(counts[2])
+    return BestOfPhrase(found, scoring, phrase)

@@ -255,7 +255,7 @@ def test_a_closed_search_raises_and_releases_its_memory(indexed: ld.LanceDataset
         assert near.nbytes > ROWS * DIM
         assert dataset.cache_stats()["prepared_searches"] == near.nbytes
         assert dataset.cache_stats()["indexes"] > 0
-        assert "of v in" in repr(near)
+        assert "of v, k 10 in" in repr(near)
     assert dataset.cache_stats()["prepared_searches"] == near.nbytes == 0
     assert "closed" in repr(near)
     for call in (near, near.ids, near.many):
@@ -273,7 +273,7 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="full_text_query"):
         dataset.prepare_search("v", full_text_query="row")
     with pytest.raises(LanceDuckError, match="must be a vector"):
-        dataset.prepare_search("text")
+        dataset.prepare_search("id")
     with pytest.raises(WrongTypeError, match="colums"):
         dataset.prepare_search("v", colums=["id"])  # type: ignore[call-arg]
     with pytest.raises(WrongTypeError, match="limt"):

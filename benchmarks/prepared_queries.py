@@ -1,0 +1,134 @@
+"""How fast are one text query and one row by its key, prepared or not, beside tantivy and pylance?
+
+tantivy is compared if it is installed. Each round asks all queries of a case, one by one. The keys are new in each
+round.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+
+import lance_duck as ld
+from benchmarks._harness import OURS, Case, add_clock, chosen, clock_of, options, race, report
+from benchmarks._texts import vocabulary
+from benchmarks.full_text import batches
+from lance_duck.query import FullTextOperator, MatchQuery
+
+K = 10
+QUERIES = 40
+COLUMNS = ["_rowid", "_score"]
+KEY = "a row by its key"
+
+Search = Callable[[Any], Any]
+
+
+def main() -> None:
+    """Ask for one thing at a time, in one thread."""
+    parser = options((__doc__ or "").split("\n")[0], rows=200_000, rounds=15)
+    add_clock(parser)
+    parser.set_defaults(processor=True)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        texts = pa.Table.from_batches(list(batches(arguments.rows)))
+        path = table(texts, folder)
+        index = tantivy_index(texts) if find_spec("tantivy") else None
+        asked = questions()
+        cases = [text_case(name, asked[name], path, index, arguments) for name in chosen(asked, arguments.only)]
+        if arguments.only in KEY:
+            cases.append(key_case(path, arguments))
+    report(f"One query over {arguments.rows:,} texts, {QUERIES} in a row", cases, arguments)
+
+
+def questions() -> Mapping[str, Sequence[tuple[Any, str]]]:
+    """Return the queries by case, for lance-duck and for tantivy."""
+    known, numbers = vocabulary(), range(20, 20 + QUERIES)
+    threes = [(known[i], known[i + 40], known[i + 80]) for i in numbers]
+    every = partial(MatchQuery, column="s", operator=FullTextOperator.AND)
+    return {
+        "term": [(known[i + 40], known[i + 40]) for i in numbers],
+        "three terms OR": [(" ".join(words), " ".join(words)) for words in threes],
+        "three terms AND": [(every(" ".join(words)), " ".join(f"+{word}" for word in words)) for words in threes],
+        "phrase of two": [(f'"{known[i]} {known[i + 2]}"', f'"{known[i]} {known[i + 2]}"') for i in numbers],
+    }
+
+
+def text_case(name: str, asked: Sequence[tuple[Any, str]], path: str, index: Any, arguments: Any) -> Case:
+    """Race through text queries."""
+    dataset = ld.dataset(path)
+    words = dataset.prepare_search("s", k=K, columns=COLUMNS)
+    searches: dict[str, Search] = {
+        OURS: lambda q: dataset.to_table(columns=COLUMNS, full_text_query=q, limit=K),
+        "prepared": words,
+        "ids": words.ids,
+    }
+    contestants: dict[str, Callable[[], object]] = {
+        who: partial(run, search, [q for q, _ in asked]) for who, search in searches.items()
+    }
+    if index is not None:
+        searcher = index.searcher()
+        find = lambda q: searcher.search(index.parse_query(q, ["s"]), K).hits  # noqa: E731
+        contestants["tantivy"] = partial(run, find, [q for _, q in asked])
+    return race(name, contestants, arguments.rounds, clock_of(arguments))
+
+
+def key_case(path: str, arguments: Any) -> Case:
+    """Race through rows by their keys."""
+    ours, theirs = ld.dataset(path), lance.dataset(path)
+    one = ours.prepare("id = ?", columns=["s"])
+    searches: dict[str, Search] = {
+        OURS: lambda key: ours.to_table(columns=["s"], filter=f"id = {key}"),
+        "prepared": one,
+        "rows": one.rows,
+        "pylance": lambda key: theirs.to_table(columns=["s"], filter=f"id = {key}"),
+    }
+    contestants = {who: partial(run_new, search, arguments.rows, count()) for who, search in searches.items()}
+    return race(KEY, contestants, arguments.rounds, clock_of(arguments))
+
+
+def run(search: Search, queries: Sequence[Any]) -> None:
+    """Ask all queries."""
+    for q in queries:
+        search(q)
+
+
+def run_new(search: Search, rows: int, rounds: Iterator[int]) -> None:
+    """Ask for rows by new keys."""
+    run(search, np.random.default_rng(next(rounds)).integers(0, rows, QUERIES).tolist())
+
+
+def table(texts: pa.Table, folder: str) -> str:
+    """Return the path of a new table with both indexes."""
+    dataset = ld.write_dataset(texts, Path(folder) / "texts.lance")
+    dataset.create_scalar_index("s", "INVERTED", stem=False, remove_stop_words=False, with_position=True)
+    dataset.create_scalar_index("id", "BTREE")
+    return dataset.uri
+
+
+def tantivy_index(texts: pa.Table) -> Any:
+    """Return tantivy's index of the same texts, in memory and in one segment."""
+    import tantivy
+
+    schema = tantivy.SchemaBuilder()
+    schema.add_text_field("s", stored=False, index_option="position")
+    index = tantivy.Index(schema.build())
+    writer = index.writer(200_000_000, 1)
+    for text in texts["s"].to_pylist():
+        writer.add_document(tantivy.Document(s=text))
+    writer.commit()
+    writer.wait_merging_threads()
+    index.reload()
+    return index
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Finds rows by the value of a column.
+
+It has one shape: a B-tree of one segment covers all rows, and the value is a whole number or a text, like the values of
+the column. For other tables and values, a lookup returns None. A scan with the same filter then finds the same rows.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lance_duck.index.catalog import Segment, catalog
+from lance_duck.index.names import covered_rows
+from lance_duck.index.query import Among
+from lance_duck.index.search import held_segment
+from lance_duck.interrupts import Stopped
+from lance_duck.scan.filters import TreeFilter, make_filter
+from lance_duck.scan.predicate.tree import Compare
+from lance_duck.scan.projection import Projection
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.store.request import is_watched
+from lance_duck.telemetry.metrics import INDEX_USES
+from lance_duck.wire.column_path import quoted_name
+
+_BTREE: Final = "BTree"
+_COLUMN: Final = r"\s*([A-Za-z_]\w*)\s*=\s*"
+_BOUND: Final = re.compile(rf"{_COLUMN}\?\s*", re.ASCII)
+_LITERAL: Final = re.compile(rf"{_COLUMN}(?:(-?[0-9]{{1,18}})|'([^'\\\0]{{0,200}})')\s*", re.ASCII)
+_SAMPLES: Final = {int: 0, str: "a"}
+
+
+class KeyLookup:
+    """Finds the rows with a value in a column. Safe to use from several threads.
+
+    Args:
+        table: The table.
+        segment: The segment, a B-tree that covers all rows.
+        kind: Type of the values, `int` or `str`.
+        projection: Columns of the result.
+    """
+
+    def __init__(self, table: TableScan, segment: Segment, kind: type, projection: Projection) -> None:
+        self._table = table
+        self._segment = segment
+        self._opened = held_segment(table.snapshot, segment)
+        self._index = self._opened.index
+        self._kind = kind
+        self._projection = projection
+        self._nothing = projection.schema.empty_table()
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the segment in memory, in bytes."""
+        return int(self._index.nbytes)
+
+    def rows(self, value: Any) -> pa.Table | None:
+        """Return the rows with a value, in the order of a scan, or None if a scan must find them."""
+        if type(value) is not self._kind or self._opened.index is not self._index or is_watched():
+            return None
+        try:
+            rows = self._found(value)
+        except Stopped:
+            raise
+        except Exception:  # a scan fails, too, or finds out that the segment is corrupt
+            return None
+        if rows is not None:
+            INDEX_USES.add(_BTREE)
+        return rows
+
+    def _found(self, value: Any) -> pa.Table | None:
+        if self._kind is str and "\0" in value:
+            return None
+        table, segment = self._table, self._segment
+        names = self._index.search(Among(pa.array([value], segment.type))).maybe
+        rows = covered_rows(table.snapshot, segment, names)
+        if len(rows.parts) > 1:  # the order of fragments differs from the order of addresses in some tables
+            return None
+        if not rows:
+            return self._nothing
+        return pa.Table.from_batches([table.taker.by_address(rows.rows(), self._projection)])
+
+
+def bound_column(text: str) -> str | None:
+    """Return the column of a filter of the form `column = ?`, or None for other filters."""
+    match = _BOUND.fullmatch(text)
+    return None if match is None else match[1]
+
+
+def compared(text: str) -> tuple[str, int | str] | None:
+    """Return the column and the value of a filter of the form `column = 7` or `column = 'a'`. None for others."""
+    match = _LITERAL.fullmatch(text)
+    if match is None:
+        return None
+    return match[1], match[3] if match[2] is None else int(match[2])
+
+
+def key_lookup(table: TableScan, column: str, projection: Projection) -> KeyLookup | None:
+    """Return the lookup of rows by a column, or None if it does not have the shape of the fast way."""
+    snapshot = table.snapshot
+    if table.restriction is not None or column not in snapshot.schema.names:
+        return None
+    everything = snapshot.fragments.id_set
+    indexes = [index for index in catalog(snapshot).over(quoted_name(column)) if index.kind is not None]
+    for index in indexes:
+        segment = index.segments[0]
+        if index.kind is None or index.kind.name != _BTREE or len(index.segments) > 1:
+            continue
+        kind = _kind_of(segment.type)
+        is_plain = kind is not None and _is_comparison(table, column, kind)
+        if kind is not None and is_plain and everything <= segment.fragment_ids:
+            return KeyLookup(table, segment, kind, projection)
+    return None
+
+
+def _kind_of(type_: pa.DataType) -> type | None:
+    if pa.types.is_integer(type_):
+        return int
+    return str if pa.types.is_string(type_) or pa.types.is_large_string(type_) else None
+
+
+def _is_comparison(table: TableScan, column: str, kind: type) -> bool:
+    """Return whether `column = ?` compares the column with the value, and nothing else."""
+    readable = table.option_cache.readable(table.snapshot.schema)
+    try:
+        condition = make_filter(f"{column} = ?", readable, [_SAMPLES[kind]])
+    except Exception:
+        return False
+    predicate = condition.predicate if isinstance(condition, TreeFilter) else None
+    return isinstance(predicate, Compare) and predicate.op == "=" and predicate.path == (column,)
