@@ -77,6 +77,7 @@ class TableScan:
         self._columns = ColumnCache()
         self._option_cache = OptionCache()
         self._pays: LruCache[bool] = LruCache(_CACHED_ESTIMATES)
+        self._shares: LruCache[float] = LruCache(_CACHED_ESTIMATES)
         self._repeats: dict[str, bool] = {}
         self._routes: LruCache[routing.Routes] = LruCache(_CACHED_ROUTES)
         self._last_projection: tuple[tuple[str, ...] | None, Projection] | None = None
@@ -232,6 +233,14 @@ class TableScan:
     def filter_pays(self, predicate: Predicate) -> bool:
         """Return whether the scan, and not DuckDB, should apply a filter: see the function `filter_pays`."""
         return self._pays.get(str(predicate), lambda: self._filter_pays(predicate))
+
+    def share_passing(self, condition: TreeFilter) -> float:
+        """Estimate the share of rows that pass a filter, 0 to 1. Recent estimates are cached.
+
+        Raises:
+            LanceDuckError: A file is missing or corrupt.
+        """
+        return self._shares.get(str(condition), lambda: estimate_selectivity(self.snapshot, self._columns, condition))
 
     def predicate_reader(
         self, schema: pa.Schema, predicate: Predicate | None, *, any_form: bool = False
