@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import duckdb
@@ -194,6 +195,15 @@ def sql_part(tables: CostTables, part: float) -> Work:
     return sql(tables.numbers, f"SELECT sum(y), max(text) FROM t WHERE pick < {int(part * PICKED)}")
 
 
+def one_in_sql(tables: CostTables, one_in: float) -> Work:
+    """Aggregate one row in so many in SQL, with a connection that may restrict the table."""
+    path = Path(tables.numbers)
+    connection = ld.connect(str(path.parent))
+    connection.execute("SET threads = 2")
+    query = f"SELECT sum(y), max(text) FROM {path.stem} WHERE pick < {int(PICKED / one_in)}"
+    return lambda: connection.execute(query).fetchall()
+
+
 def wide_sql_part(tables: CostTables, part: float) -> Work:
     """Aggregate a share of wide rows in SQL."""
     path = tables.vectors(100_000, 192)
@@ -343,6 +353,7 @@ QUESTIONS: Final = (
         "scan.read.joined_fragments.JOINED_FILE_BYTES", lambda t, size: new_scan(t.fragments(200, int(size) // 8))
     ),
     Question("scan.table_scan.PAYS_BELOW", sql_part),
+    Question("duck.restrictions.tables.SELECTIVE", one_in_sql, (1 / 4, 3 / 4, 3 / 2, 3)),
     Question("scan.table_scan.PAYS_BELOW_WHEN_WIDE", wide_sql_part, (3 / 8, 3 / 4, 3 / 2, 9 / 4)),
     Question(
         "scan.table_scan.SAMPLE_SLICES",

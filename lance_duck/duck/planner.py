@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
@@ -428,8 +429,14 @@ def _only_lookup(statement: Statement) -> point_lookup.PlainWhere | None:
     """Return the point lookup of a statement, or None if a second rule also applies."""
     if statement.nearest or statement.result("spelling", spelling.find):
         return None
-    proposals = [each for found in statement.result("proposals", _proposals) for each in found]
+    found = statement.result("proposals", _proposals)
+    proposals = [each for each in chain.from_iterable(found) if not _is_optional(each)]
     return proposals[0] if len(proposals) == 1 and isinstance(proposals[0], point_lookup.PlainWhere) else None
+
+
+def _is_optional(proposal: object) -> bool:
+    """Return whether a proposal only lets a scan apply conditions that DuckDB also passes to it."""
+    return isinstance(proposal, indexed_condition.IndexedCondition) and proposal.is_passed
 
 
 def _compares_integers(lookup: point_lookup.PlainWhere, schema: pa.Schema) -> bool:

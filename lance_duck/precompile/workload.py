@@ -17,7 +17,7 @@ from lance_duck.index.vector.graph.join import join_graph
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.json.typed import typed_text
 from lance_duck.kernels.numbers.bitpacking import unpack_fixed
-from lance_duck.kernels.numbers.flat import join_low_words
+from lance_duck.kernels.numbers.flat import gather_low_words, join_low_words
 from lance_duck.kernels.numbers.narrow import low_words
 from lance_duck.kernels.texts.dictionary_decode import are_bytes, number_bytes
 from lance_duck.kernels.vectors.rotate import rotate_by_matrix
@@ -217,6 +217,7 @@ def _read_foreign_layouts() -> None:
         out = np.empty(0, word)
         unpack_fixed(readonly(data), numbers, numbers, numbers, 1, out, out)
     join_low_words(readonly(data), numbers, numbers, 2, numbers)
+    gather_low_words(readonly(data), numbers, 2, numbers)
     for narrow in (np.empty(0, np.int32), numbers):
         low_words(readonly(numbers), 2, narrow, data)
     typed_text(readonly(data), numbers, np.empty(0, np.float64), data, np.zeros(1, np.int64))

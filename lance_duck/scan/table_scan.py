@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_duck import lazy
-from lance_duck.arrow.decimals import MOST_DIGITS, wide_decimal
+from lance_duck.arrow.decimals import MOST_DIGITS, sql_decimal, wide_decimal
 from lance_duck.cache import LruCache
 from lance_duck.errors import LanceDuckError, UnsupportedError
 from lance_duck.scan.arrow.ipc_dataset import MOST_PIECES, piecewise_dataset
@@ -77,6 +77,7 @@ class TableScan:
         self._columns = ColumnCache()
         self._option_cache = OptionCache()
         self._pays: LruCache[bool] = LruCache(_CACHED_ESTIMATES)
+        self._shares: LruCache[float] = LruCache(_CACHED_ESTIMATES)
         self._repeats: dict[str, bool] = {}
         self._routes: LruCache[routing.Routes] = LruCache(_CACHED_ROUTES)
         self._last_projection: tuple[tuple[str, ...] | None, Projection] | None = None
@@ -233,6 +234,14 @@ class TableScan:
         """Return whether the scan, and not DuckDB, should apply a filter: see the function `filter_pays`."""
         return self._pays.get(str(predicate), lambda: self._filter_pays(predicate))
 
+    def share_passing(self, condition: TreeFilter) -> float:
+        """Estimate the share of rows that pass a filter, 0 to 1. Recent estimates are cached.
+
+        Raises:
+            LanceDuckError: A file is missing or corrupt.
+        """
+        return self._shares.get(str(condition), lambda: estimate_selectivity(self.snapshot, self._columns, condition))
+
     def predicate_reader(
         self, schema: pa.Schema, predicate: Predicate | None, *, any_form: bool = False
     ) -> pa.RecordBatchReader:
@@ -272,10 +281,22 @@ class TableScan:
         self._refuse_wide_decimals([*forms, *(path[0] for path in (condition.paths() if condition else ()))])
         options = ScanOptions(columns=list(forms), blob_handling="all_binary")
         restriction = all_filters(self.restriction, condition)
+        forms = {**self._narrow_decimals(condition), **forms}
         plan = plan_scan(
             self.snapshot, options, restriction=restriction, arrow_types=forms, option_cache=self._option_cache
         )
         return replace(plan, crosses_fragments=True)
+
+    def _narrow_decimals(self, condition: Filter | None) -> Mapping[str, pa.DataType]:
+        """Return DuckDB's types of the decimal columns that a predicate reads. They are compared as integers."""
+        if not isinstance(condition, TreeFilter):
+            return {}
+        fields = [
+            self.snapshot.schema.scan_arrow.field(name)
+            for name in condition.predicate.columns()
+            if name in self.snapshot.schema.names
+        ]
+        return {field.name: sql_decimal(field.type) for field in fields if pa.types.is_decimal(field.type)}
 
     def _refuse_wide_decimals(self, names: Iterable[str]) -> None:
         """Raise UnsupportedError if a column has decimals that are too wide for DuckDB."""

@@ -1,4 +1,4 @@
-"""Restricts tables to the rows that indexes find for conditions that DuckDB does not pass to a scan.
+"""Restricts tables to the rows that a statement's conditions allow, if an index finds them or if they are few.
 
 The conditions stay in the statement. DuckDB evaluates them on the remaining rows.
 """
@@ -15,6 +15,7 @@ from lance_duck.duck.rules import indexed_condition
 from lance_duck.duck.rules.indexed_condition import IndexedCondition
 from lance_duck.duck.rules.table_read import Condition
 from lance_duck.duck.run.candidates import NotFoundHere
+from lance_duck.duck.run.costs import LARGE, SELECTIVE
 from lance_duck.duck.run.named_tables import NamedTable, named
 from lance_duck.duck.run.parameters import ParameterValues
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
@@ -30,17 +31,19 @@ from lance_duck.duck.tables.row_identifier_columns import own_columns
 from lance_duck.duck.tables.table import DuckTable, Note, Restriction, select_all
 from lance_duck.errors import LanceDuckError
 from lance_duck.index.catalog import catalog
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.filters import TreeFilter
 from lance_duck.scan.indexes.plan import reasons
 from lance_duck.scan.predicate.tree import all_of
 from lance_duck.scan.sql.mixed import implied_tree
+from lance_duck.store import local_path
 from lance_duck.wire.column_path import split_path
 
 _ORIGIN: Final = "implied by the statement's conditions, which DuckDB then checks on the remaining rows"
 
 
 def run(proposal: IndexedCondition, request: Request, database: Database) -> Rewriting | None:
-    """Restrict a table to possible matches. Returns None if no index excludes rows."""
+    """Restrict a table to possible matches. Returns None if neither an index nor a selective scan excludes rows."""
     if not all(request.is_free(*place) for place in ((proposal.start, proposal.end), *proposal.qualifiers)):
         return None
     later = request.later
@@ -102,7 +105,7 @@ def restricted(
     for proposal in proposals:
         name = f"__lance_restricted_{proposal.start}"
         own = list(proposal.reading(quoted(name)))
-        if any(edit.overlaps(each.start, each.end) for edit in all_edits for each in own):
+        if proposal.is_passed or any(edit.overlaps(each.start, each.end) for edit in all_edits for each in own):
             continue
         try:
             table = table_of(proposal.read)
@@ -144,6 +147,8 @@ class _Conditions:
         rows = None if condition is None else table.rows_left(condition)
         notes = tuple(self._notes(dataset, is_used=rows is not None))
         if condition is None or rows is None:
+            condition, rows = self._selective(dataset), dataset.count_rows()
+        if condition is None:
             return Restriction(None, 0, "", dataset.schema, holds, notes) if notes else None
         return Restriction(condition.predicate, rows, _ORIGIN, dataset.schema, holds, notes)
 
@@ -156,6 +161,18 @@ class _Conditions:
             return None
         passed = self._implied(self.proposal.passed, dataset)
         return condition if passed is None else TreeFilter(all_of(condition.predicate, passed.predicate))
+
+    def _selective(self, dataset: LanceDataset) -> TreeFilter | None:
+        """Return the conditions that DuckDB offers one by one, if few rows of a large table satisfy all of them.
+
+        DuckDB still evaluates them, and plans its joins accordingly.
+        """
+        if not SPEAKS_SOURCE or dataset.count_rows() < LARGE or local_path(dataset.handle.snapshot.uri) is None:
+            return None
+        condition = self._implied(self.proposal.passed, dataset)
+        if condition is None or dataset.handle.table.share_passing(condition) * SELECTIVE > 1:
+            return None
+        return condition if self.names.are_built_in(CONDITION_FUNCTIONS, later=self.later) else None
 
     def _implied(self, condition: Condition | None, dataset: LanceDataset) -> TreeFilter | None:
         """Return the predicate that a condition implies, or None if it is unknown. Recent predicates are cached."""

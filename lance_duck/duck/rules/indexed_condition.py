@@ -6,6 +6,9 @@ LIKE, tests of list items, IS NOT DISTINCT FROM, and in DuckDB 1.x also an OR of
     FROM t JOIN u ON … WHERE list_contains(t.tags, 'x') AND u.k = 1         t: list_contains(tags, 'x'); u: k = 1
     FROM (SELECT id, tags AS words FROM t) AS q WHERE 'x' IN q.words        t: 'x' IN tags
 
+Several conditions that DuckDB passes one by one may together leave few rows. Tables with range conditions are therefore
+found, too.
+
 The conditions stay in the statement. A table may therefore be replaced by any of its rows that include the matching
 ones. Conditions on a subquery or common table expression apply to the columns that it returns unchanged.
 """
@@ -40,6 +43,7 @@ _MAYBE: Final = re.compile(
     r"|\b(contains|prefix|suffix|lower|upper|regexp_\w+|(starts|ends)_with|(list|array)_(contains|has\w*))\s*\()",
     re.IGNORECASE | re.DOTALL,
 )
+_RANGE: Final = re.compile(r"\bwhere\b.*(<|>|\bbetween\b)", re.IGNORECASE | re.DOTALL)
 _WHERE: Final = re.compile(r"\b(where|on)\b", re.IGNORECASE)
 _ODD: Final = (exp.TableSample, exp.Pivot, exp.Collate, exp.Command)
 _PASSING: Final = frozenset({"expressions", "from_", "joins", "where", "order", "with_"})
@@ -74,6 +78,11 @@ class IndexedCondition:
     nodes: tuple[Node, ...] = field(default=(), compare=False)
 
     @property
+    def is_passed(self) -> bool:
+        """Whether DuckDB passes all conditions to the scan, one by one."""
+        return self.condition is None and not self.evaluated
+
+    @property
     def name(self) -> tuple[str, ...]:
         """Parts of a name that the statement resolves like the table."""
         return self.read.name or (self.read.alias,)
@@ -89,10 +98,10 @@ class IndexedCondition:
 
 
 def find(statement: Statement) -> tuple[IndexedCondition, ...]:
-    """Find the tables of a statement with conditions that DuckDB does not pass to a scan."""
+    """Find the tables of a statement with conditions that DuckDB does not pass to a scan, or passes one by one."""
     is_explained = statement.opening is not None and statement.opening.explained
-    pattern = _WHERE if is_explained else _MAYBE
-    if len(statement.text) > LONGEST or not pattern.search(statement.text):
+    patterns = (_WHERE,) if is_explained else (_MAYBE, _RANGE) if SPEAKS_SOURCE else (_MAYBE,)
+    if len(statement.text) > LONGEST or not any(pattern.search(statement.text) for pattern in patterns):
         return ()
     return find_within(statement, (), is_explained=is_explained)
 
@@ -175,7 +184,7 @@ class _ConditionFinder:
             is_left = not is_known or _is_left_to_duckdb(part)
             evaluated += [part] if is_left and self._is_explained and _is_explainable(part) else []
             (left if is_left else passed).extend([part] if is_known else [])
-        if not left and not evaluated:
+        if not left and not evaluated and not (SPEAKS_SOURCE and passed):
             return None
         alias = None if read.is_called else read.alias or source.node.this.name
         qualifiers = tuple(self._qualifiers(source.node))

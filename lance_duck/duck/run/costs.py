@@ -36,7 +36,8 @@ SMALLER: Final = 8
 """The tables of a key query must be smaller than the restricted table by this factor, because they are read twice."""
 
 SELECTIVE: Final = 8
-"""The keys may select at most one in this many table rows. Otherwise, a scan is as fast."""
+"""The keys, or the conditions of a statement, may select at most one in this many table rows. Otherwise, a scan is as
+fast: see `benchmarks/tpch.py`."""
 
 # Nearest rows first
 

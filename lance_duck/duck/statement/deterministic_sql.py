@@ -20,7 +20,7 @@ _LITERAL: Final = re.compile(r"\d{1,18}(\.\d{1,9})?")
 _CONDITION: Final = (
     *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.And, exp.Or, exp.Not, exp.Paren, exp.Between, exp.Is),
     *(exp.In, exp.Like, exp.Null, exp.Boolean, exp.Literal, exp.Neg, exp.Placeholder, exp.Column, exp.Identifier),
-    *(exp.Cast, exp.DataType, exp.Add, exp.Sub, exp.Mul),
+    *(exp.Cast, exp.DataType, exp.Add, exp.Sub, exp.Mul, exp.Interval, exp.Var),
 )
 _TEXTS: Final = (
     *(exp.Contains, exp.ILike, exp.StartsWith, exp.EndsWith, exp.RegexpLike, exp.RegexpFullMatch),
@@ -36,10 +36,10 @@ _LIST_CALLS: Final = frozenset(
 )
 CONDITION_FUNCTIONS: Final = (
     *(*sorted(_TEXT_CALLS), "regexp_matches", "lower", "upper", "lcase", "ucase"),
-    *("~~", "~~*", "~~~", "like_escape", "ilike_escape", "^@"),
+    *("~~", "~~*", "~~~", "like_escape", "ilike_escape", "^@", "+", "-", "*"),
     *(*sorted(_LIST_CALLS), "@>", "<@", "&&", "list_value", "struct_extract", "array_extract"),
 )
-"""DuckDB functions and operators for conditions on strings and lists."""
+"""DuckDB functions and operators of conditions, in addition to comparisons."""
 
 _QUERY: Final = (
     *(exp.Select, exp.From, exp.Where, exp.Table, exp.TableAlias, exp.Alias, exp.Subquery, exp.Values, exp.Tuple),

@@ -23,7 +23,8 @@ from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
-from lance_duck.kernels.numbers.flat import join_bytes, join_low_words, spread_bits
+from lance_duck.kernels.numbers.flat import gather_low_words, join_bytes, join_low_words, spread_bits
+from lance_duck.kernels.texts.take import gather_fixed
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
 if TYPE_CHECKING:
@@ -144,6 +145,16 @@ class LowFlat:
         if not join_low_words(readonly(chunks.data), starts, counts, width // 8, out):
             return self.whole.decode_chunks(chunks)
         return FixedWidth(64, out.view(np.uint8), len(out))
+
+    def take(self, data: Bytes, starts: NDArray[np.int64]) -> FixedWidth:
+        """Return the values at byte offsets that the caller has checked, like `decode_chunks`."""
+        width = self.whole.bits // 8
+        out = unset(len(starts), np.int64)
+        if gather_low_words(readonly(data), starts, width // 8, out):
+            return FixedWidth(64, out.view(np.uint8), len(out))
+        wide = unset(len(starts) * width, np.uint8)
+        gather_fixed(readonly(data), starts, width, wide)
+        return FixedWidth(self.whole.bits, wide, len(starts))
 
     def decode_block(self, buffer: Bytes, count: int) -> FixedWidth:
         """Decode the values of one buffer."""

@@ -187,8 +187,11 @@ def take_plain(parsed: ParsedChunks, codec: Codec, width: int, chunk: Int64s, pl
     values = parsed.values
     if np.any(values.counts * width > values.sizes[0]):
         raise CorruptError("the value count exceeds what the bytes can hold", where=where)
+    starts = values.starts[0][chunk] + place * width
+    if isinstance(codec, LowFlat):
+        return codec.take(values.data, starts)
     out = unset(len(place) * width, np.uint8)
-    gather_fixed(readonly(values.data), values.starts[0][chunk] + place * width, width, out)
+    gather_fixed(readonly(values.data), starts, width, out)
     return codec.decode_block(out, len(place))
 
 

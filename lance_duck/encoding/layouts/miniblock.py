@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.memory import unset
 from lance_duck.encoding.arrow.take import slice_block, take
 from lance_duck.encoding.block import Block
 from lance_duck.encoding.codecs.fixed_size_list import has_item_validity
@@ -39,7 +40,9 @@ from lance_duck.encoding.layouts.page import Leaf, Page, Rows
 from lance_duck.encoding.layouts.page_rows import check_rows, slice_bounds
 from lance_duck.encoding.layouts.point_read import PointReader
 from lance_duck.errors import CorruptError
+from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.pages.assemble import choose_entries, row_bounds
+from lance_duck.kernels.pages.chunk_headers import group_by_chunk
 from lance_duck.store.request import Bytes, Request, gather, run
 
 _MAX_DICTIONARY = 1 << 40
@@ -162,13 +165,11 @@ class MiniBlockReader:
 
     def _take_flat(self, rows: Int64s, state: _MiniBlockState) -> Request[Leaf]:
         items, layout, where = state.table.items, self._layout, self._page.where
-        chunk_of_row = items.searchsorted(rows, side="right") - 1
-        is_first = np.append(True, chunk_of_row[1:] != chunk_of_row[:-1])
-        chunks = chunk_of_row[is_first]
-        chunk = np.cumsum(is_first) - 1
+        chunks = unset(min(len(rows), state.table.num_chunks), np.int64)
+        chunk, place = unset(len(rows), np.int64), unset(len(rows), np.int64)
+        chunks = chunks[: group_by_chunk(readonly(rows), readonly(items), chunks, chunk, place)]
         parsed = yield from fetch_chunks(self._page, state.table, chunks, layout.shape)
         levels = decode_levels_of(parsed, layout, where)
-        place = rows - items[chunk_of_row]
         width = plain_width(layout.values) if state.dictionary is None else None
         if width is not None:
             block = take_plain(parsed, layout.values, width, chunk, place, where)

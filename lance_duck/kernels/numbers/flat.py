@@ -79,6 +79,36 @@ def join_low_words_reference(
 
 
 @kernel
+def gather_low_words(data: Bytes, starts: NDArray[np.int64], words: int, out: NDArray[np.int64]) -> bool:
+    """Write the lowest 64-bit word of the number at each start.
+
+    The caller has checked that `data` contains the numbers.
+
+    Args:
+        data: Holds the numbers.
+        starts: Byte offset of each number.
+        words: Number of words in a number.
+        out: int64 (numbers,), output.
+
+    Returns:
+        Whether every number fits into its lowest word.
+    """
+    lost = np.uint64(0)
+    for i in range(len(starts)):
+        low: Any = np.int64(load_u64(data, starts[i]))
+        sign = np.uint64(low >> 63)
+        for j in range(1, words):
+            lost |= load_u64(data, starts[i] + 8 * j) ^ sign
+        out[i] = low
+    return bool(lost == 0)
+
+
+def gather_low_words_reference(data: Bytes, starts: NDArray[np.int64], words: int, out: NDArray[np.int64]) -> bool:
+    """Reference implementation, number by number."""
+    return join_low_words_reference(data, starts, np.ones(len(starts), np.int64), words, out)
+
+
+@kernel
 def spread_bits(data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], out: Bytes) -> None:
     """Expand counts[i] bits at starts[i] to bytes of 0 or 1, lowest bit of a byte first.
 

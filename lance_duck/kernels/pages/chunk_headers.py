@@ -1,4 +1,4 @@
-"""Kernel that reads miniblock chunk headers. `encoding.layouts.chunks` describes their bytes."""
+"""Kernels for the chunks of miniblock pages. `encoding.layouts.chunks` describes their bytes."""
 
 from __future__ import annotations
 
@@ -88,3 +88,43 @@ def read_headers_reference(
             starts[i, chunk], sizes[i, chunk] = begin + at, size
             at += size + -size % 8
     return True
+
+
+@kernel
+def group_by_chunk(rows: Int64s, items: Int64s, chunks: Int64s, chunk: Int64s, place: Int64s) -> int:
+    """Find the chunks that contain rows.
+
+    Args:
+        rows: (n,), ascending row numbers, at least items[0] and less than items[-1].
+        items: (k + 1,), number of rows before each chunk, ascending.
+        chunks: (min(n, k),), output: the chunks, ascending, each once.
+        chunk: (n,), output: index of each row's chunk in `chunks`.
+        place: (n,), output: position of each row in its chunk.
+
+    Returns:
+        The number of chunks found.
+    """
+    found = 0
+    at = -1
+    end = np.int64(-1)
+    for i in range(len(rows)):
+        row = rows[i]
+        if row >= end:
+            while at + 2 < len(items) and items[at + 1] <= row:
+                at += 1
+            end = items[at + 1]
+            chunks[found] = at
+            found += 1
+        chunk[i] = found - 1
+        place[i] = row - items[at]
+    return found
+
+
+def group_by_chunk_reference(rows: Int64s, items: Int64s, chunks: Int64s, chunk: Int64s, place: Int64s) -> int:
+    """Reference implementation in numpy."""
+    of_row = items.searchsorted(rows, side="right") - 1
+    found, inverse = np.unique(of_row, return_inverse=True)
+    chunks[: len(found)] = found
+    chunk[:] = inverse
+    place[:] = rows - items[of_row]
+    return len(found)

@@ -21,7 +21,7 @@ LESS, LESS_EQUAL, EQUAL, NOT_EQUAL, GREATER_EQUAL, GREATER = range(6)
 def and_range(values: NDArray[Any], low: Any, high: Any, mask: Mask) -> None:
     """Keep values from `low` to `high`, inclusive."""
     for i in range(len(values)):
-        mask[i] &= np.uint8(values[i] >= low) & np.uint8(values[i] <= high)
+        mask[i] &= np.uint8((values[i] >= low) & (values[i] <= high))
 
 
 @kernel

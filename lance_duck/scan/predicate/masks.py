@@ -7,7 +7,8 @@ evaluated by `evaluate`, the reference implementation.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +22,17 @@ from lance_duck.kernels.jit import readonly
 from lance_duck.scan.predicate import kernels
 from lance_duck.scan.predicate.arrays import pick
 from lance_duck.scan.predicate.kernels import Mask, and_hashed
-from lance_duck.scan.predicate.tree import And, Compare, ConstantCondition, In, Op, Opaque, Or, Predicate
+from lance_duck.scan.predicate.tree import (
+    And,
+    Compare,
+    ConstantCondition,
+    In,
+    Op,
+    Opaque,
+    Or,
+    Predicate,
+    conjuncts,
+)
 
 Columns = Mapping[str, pa.Array]
 Rest = Callable[[Predicate, Columns, int], pa.BooleanArray]
@@ -51,10 +62,58 @@ def true_rows(predicate: Predicate, columns: Columns, num_rows: int, rest: Rest)
 
 
 def _narrow(predicate: Predicate, columns: Columns, mask: Mask, rest: Rest) -> None:
+    others = _keep_ranges(conjuncts(predicate), columns, mask)
+    for operand in sorted(others, key=_is_dear):
+        _narrow_by(operand, columns, mask, rest)
+
+
+def _keep_ranges(operands: Sequence[Predicate], columns: Columns, mask: Mask) -> list[Predicate]:
+    """Narrow the mask by comparisons with integers, in one pass for each column. Return the other operands."""
+    others: list[Predicate] = []
+    ranges: dict[str, tuple[int, int]] = {}
+    for operand in operands:
+        found = _range_of(operand, columns)
+        if found is None:
+            others.append(operand)
+            continue
+        name, low, high = found
+        least, most = ranges.get(name, (low, high))
+        ranges[name] = max(low, least), min(high, most)
+    for name, (low, high) in ranges.items():
+        array = columns[name]
+        if low > high:
+            mask[:] = 0
+            continue
+        values = _values(array, _integer_dtype(array.type))
+        kernels.and_range(values, values.dtype.type(low), values.dtype.type(high), mask)
+        _drop_nulls(array, mask)
+    return others
+
+
+def _range_of(predicate: Predicate, columns: Columns) -> tuple[str, int, int] | None:
+    """Return a column of integers, and the least and greatest integer that pass. Returns None for other predicates."""
+    if not isinstance(predicate, Compare) or predicate.op == "!=" or len(predicate.path) != 1:
+        return None
+    array = columns.get(predicate.path[0])
+    if array is None or not predicate.value.is_valid or not _is_integral(array.type):
+        return None
+    return predicate.path[0], *_limits(predicate.op, predicate.value, array.type)
+
+
+@lru_cache(maxsize=1024)
+def _limits(op: Op, value: pa.Scalar, type_: pa.DataType) -> tuple[int, int]:
+    """Return the least and greatest integer that pass a comparison, in a type that is stored as integers."""
+    constant = _whole_number(_fitted(value, type_))
+    bounds = np.iinfo(_integer_dtype(type_))
+    low = constant + (op == ">") if op in (">", ">=", "=") else int(bounds.min)
+    high = constant - (op == "<") if op in ("<", "<=", "=") else int(bounds.max)
+    return low, high
+
+
+def _narrow_by(predicate: Predicate, columns: Columns, mask: Mask, rest: Rest) -> None:
     match predicate:
-        case And(operands):
-            for operand in sorted(operands, key=_is_dear):
-                _narrow(operand, columns, mask, rest)
+        case And():
+            _narrow(predicate, columns, mask, rest)
             return
         case Or(operands) if operands:
             union = np.zeros(len(mask), np.uint8)
@@ -114,13 +173,7 @@ def _compare(op: Op, array: pa.Array, value: pa.Scalar, mask: Mask) -> bool:
         return False  # the caller compares the dictionary's entries instead
     if pa.types.is_decimal(kind) and kind.scale < 0:
         return False  # the constant may be between two values of the type
-    if value.type != kind:
-        try:
-            value = value.cast(kind)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise InvalidInputError(
-                "a filter's constant does not fit its column", expected=kind, found=value
-            ) from error
+    value = _fitted(value, kind)
     if pa.types.is_float32(kind) or pa.types.is_float64(kind):
         constant = value.as_py()
         if math.isnan(constant):
@@ -139,40 +192,44 @@ def _compare(op: Op, array: pa.Array, value: pa.Scalar, mask: Mask) -> bool:
         content = np.frombuffer(data, np.uint8) if data is not None else target[:0]
         kernels.and_string(readonly(places), readonly(content), target, op == "=", mask)
         return True
-    whole = _whole_number(value)
-    if whole is None:
+    if op != "!=" or not _is_integral(kind):
         return False
-    _compare_integers(op, _values(array, whole[0]), whole[1], mask)
+    integers = _values(array, _integer_dtype(kind))
+    kernels.and_not_equal(integers, integers.dtype.type(_whole_number(value)), mask)
     return True
 
 
 _NO_OFFSETS: Final = np.zeros(1, np.int32)
 
 
-def _compare_integers(op: Op, values: NDArray[Any], constant: int, mask: Mask) -> None:
-    kind = values.dtype.type
-    if op == "!=":
-        kernels.and_not_equal(values, kind(constant), mask)
-        return
-    limits = np.iinfo(kind)
-    low = constant + (op == ">") if op in (">", ">=", "=") else limits.min
-    high = constant - (op == "<") if op in ("<", "<=", "=") else limits.max
-    if low > limits.max or high < limits.min:
-        mask[:] = 0
-    else:
-        kernels.and_range(values, kind(low), kind(high), mask)
+def _fitted(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
+    """Convert a constant to the type of its column."""
+    if value.type == type_:
+        return value
+    try:
+        return value.cast(type_)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidInputError("a filter's constant does not fit its column", expected=type_, found=value) from error
 
 
-def _whole_number(value: pa.Scalar) -> tuple[np.dtype[Any], int] | None:
-    """Return the dtype and the value of the integer that stores a scalar. Returns None if it is not an integer."""
-    kind = value.type
-    if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
-        return np.dtype(f"<i{kind.bit_width // 8}"), int(value.as_py().scaleb(kind.scale).to_integral_value())
-    if pa.types.is_integer(kind):
-        return number_dtype(kind), int(value.as_py())
-    if pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
-        return np.dtype(f"<i{kind.bit_width // 8}"), int(value.value)
-    return None
+def _is_integral(type_: pa.DataType) -> bool:
+    """Return whether values of a type are stored as integers in the same order."""
+    if pa.types.is_decimal(type_):
+        return bool(type_.bit_width <= 64 and type_.scale >= 0)  # a negative scale would round the constant
+    is_time = pa.types.is_date(type_) or pa.types.is_time(type_) or pa.types.is_timestamp(type_)
+    return bool(pa.types.is_integer(type_) or is_time or pa.types.is_duration(type_))
+
+
+def _integer_dtype(type_: pa.DataType) -> np.dtype[Any]:
+    """Return the dtype of the integers that store an integral type."""
+    return number_dtype(type_) if pa.types.is_integer(type_) else np.dtype(f"<i{type_.bit_width // 8}")
+
+
+def _whole_number(value: pa.Scalar) -> int:
+    """Return the integer that stores a constant of an integral type."""
+    if pa.types.is_decimal(value.type):
+        return int(value.as_py().scaleb(value.type.scale).to_integral_value())
+    return int(value.as_py() if pa.types.is_integer(value.type) else value.value)
 
 
 def _values(array: pa.Array, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -4,6 +4,7 @@ import pytest
 
 from lance_duck.duck.rules.indexed_condition import find
 from lance_duck.duck.statement.text import Statement
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 
 def said(sql: str) -> list[tuple[str, str | None, str]]:
@@ -68,3 +69,21 @@ def test_every_select_of_a_statement_is_examined() -> None:
 )
 def test_unsupported_statements_are_skipped(sql: str) -> None:
     assert said(sql) == []
+
+
+@pytest.mark.skipif(not SPEAKS_SOURCE, reason="DuckDB 1 passes all conditions together")
+@pytest.mark.parametrize(
+    ("sql", "where"),
+    [
+        ("FROM t WHERE k > 3 AND x = 1", '("k" > 3) AND ("x" = 1)'),
+        ("FROM t, u WHERE t.k < 3 AND u.k = t.k", '("k" < 3)'),
+        ("FROM t WHERE k BETWEEN 0.06 - 0.01 AND 0.07", '("k" BETWEEN 0.06 - 0.01 AND 0.07)'),
+        (
+            "FROM t WHERE d < DATE '1994-01-01' + INTERVAL 1 YEAR",
+            "(\"d\" < CAST('1994-01-01' AS DATE) + INTERVAL '1' YEAR)",
+        ),
+    ],
+)
+def test_range_conditions_that_duckdb_passes_are_proposed(sql: str, where: str) -> None:
+    assert said(sql) == [("t", "t", where)]
+    assert [each.is_passed for each in find(Statement.of(sql))] == [True]

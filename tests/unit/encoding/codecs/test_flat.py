@@ -110,6 +110,36 @@ def test_join_low_words_equals_its_reference(numbers: list[list[int]], words: in
     assert out.tolist() == expected.tolist()
 
 
+@given(
+    st.lists(st.integers(-(2**64), 2**64) | st.integers(-5, 5), min_size=1, max_size=6),
+    st.lists(st.integers(0, 5), max_size=9),
+    st.sampled_from([2, 4]),
+)
+def test_gather_low_words_equals_its_reference(numbers: list[int], places: list[int], words: int) -> None:
+    data = np.frombuffer(b"_" + b"".join(n.to_bytes(8 * words, "little", signed=True) for n in numbers), np.uint8)
+    starts = np.array([1 + place % len(numbers) * 8 * words for place in places], np.int64)
+    out, expected = np.zeros(len(starts), np.int64), np.zeros(len(starts), np.int64)
+
+    fits = kernels.gather_low_words(data, starts, words, out)
+
+    assert fits == kernels.gather_low_words_reference(data, starts, words, expected)
+    assert out.tolist() == expected.tolist()
+
+
+def test_taken_numbers_are_low_words_only_if_all_fit() -> None:
+    numbers = (5, -7, 2**63, -(2**63))
+    data = np.frombuffer(b"".join(n.to_bytes(16, "little", signed=True) for n in numbers), np.uint8)
+    codec = LowFlat(Flat(128))
+
+    fitting = codec.take(data, np.array([48, 0, 16], np.int64))
+    other = codec.take(data, np.array([32, 16], np.int64))
+
+    assert fitting.bits == 64
+    assert fitting.data.view("<i8").tolist() == [-(2**63), 5, -7]
+    assert other.bits == 128
+    assert other.data.tobytes() == data[32:48].tobytes() + data[16:32].tobytes()
+
+
 def test_low_words_are_returned_only_if_all_values_fit(make_chunks: Make) -> None:
     small, large = (b"".join(n.to_bytes(16, "little", signed=True) for n in (-1, n)) for n in (7, 2**63))
     codec = LowFlat(Flat(128))

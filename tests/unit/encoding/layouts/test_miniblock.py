@@ -29,7 +29,12 @@ from lance_duck.encoding.layouts.miniblock import parse_rep_index
 from lance_duck.encoding.layouts.page import Leaf, Page, Rows
 from lance_duck.encoding.layouts.structural import open_page
 from lance_duck.errors import CorruptError, LanceDuckError, UnsupportedError
-from lance_duck.kernels.pages.chunk_headers import read_headers, read_headers_reference
+from lance_duck.kernels.pages.chunk_headers import (
+    group_by_chunk,
+    group_by_chunk_reference,
+    read_headers,
+    read_headers_reference,
+)
 from lance_duck.store.request import run
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
@@ -248,6 +253,19 @@ def test_headers_equal_their_reference(data: bytes, levels: int, buffers: int, w
         counts = np.zeros(len(begins), dtype=np.int64)
         status = read_(small, begins, lengths, levels, buffers, width, starts, sizes, counts)
         results.append((status, starts.tolist(), sizes.tolist(), counts.tolist()) if status else status)
+    assert results[0] == results[1]
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=8), st.data())
+def test_group_by_chunk_equals_its_reference(sizes: list[int], draw: st.DataObject) -> None:
+    items = np.cumsum([0, *sizes], dtype=np.int64)
+    total = int(items[-1])
+    rows = np.array(sorted(draw.draw(st.sets(st.integers(0, total - 1)))) if total else [], np.int64)
+    results = []
+    for group in (group_by_chunk, group_by_chunk_reference):
+        chunks, (chunk, place) = np.zeros(len(sizes), np.int64), np.zeros((2, len(rows)), np.int64)
+        found = group(rows, items, chunks, chunk, place)
+        results.append((chunks[:found].tolist(), chunk.tolist(), place.tolist()))
     assert results[0] == results[1]
 
 
