@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.files import INDEX_BLOCK_ROWS
+from lance_duck.index.vector.codecs.fast_scan import has_fast_scan
 from lance_duck.index.vector.costs import BATCH_QUERIES, KEPT_BYTES, SLICE_QUERIES
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import normalized
@@ -54,6 +55,8 @@ class IvfIndex:
         self._last_selector: Selector | None = None
         self._allowed_counts = AllowedCounts(files.partitions)
         self._known_spread: Spread | None = None
+        empty = files.partitions.lengths == 0
+        self._ignored = empty if has_fast_scan(files) and empty.any() else None
 
     def rows(self) -> NDArray[np.uint64]:
         """Return the row id or address of each position: uint64 (num_rows,). Read once and cached; do not modify."""
@@ -94,7 +97,8 @@ class IvfIndex:
     def shape(self) -> Shape:
         """The properties that determine the cost of a search."""
         width = self.files.code_width * (4 if self.is_exact else 1)
-        return Shape(self.num_rows, self.files.num_partitions, False, width, self.files.codebook.nbytes)
+        tables, is_coarse = self.files.codebook.nbytes, has_fast_scan(self.files)
+        return Shape(self.num_rows, self.files.num_partitions, False, width, tables, is_coarse)
 
     def statistics(self) -> dict[str, Any]:
         """Return the statistics of the segment with the fields of pylance's index_statistics."""
@@ -254,6 +258,8 @@ class IvfIndex:
         probe: Probe,
     ) -> tuple[_Distances, Int64s]:
         """Return the nearest vectors of each query in the given partitions, with Lance's `_distance`."""
+        if self._ignored is not None:  # distant centroids of empty partitions make faiss's fast scan less precise
+            partitions = np.where(self._ignored[partitions], -1, partitions)
         loaded = self._lists.with_lists(partitions)
         distances = np.empty((len(vectors), k), np.float32)
         positions = np.empty((len(vectors), k), np.int64)
