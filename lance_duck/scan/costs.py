@@ -271,10 +271,10 @@ CODE_BYTE_NS: Final = 0.4
 TABLE_BYTE_NS: Final = 0.02
 """Nanoseconds per codebook byte of product quantization, to build each partition's distance table."""
 
-FAST_CODE_BYTE_NS: Final = 0.05
+FAST_CODE_BYTE_NS: Final = 0.02
 """Nanoseconds per byte of a 4-bit code that is looked up in registers."""
 
-FAST_TABLE_BYTE_NS: Final = 0.3
+FAST_TABLE_BYTE_NS: Final = 0.4
 """Nanoseconds per codebook byte of 4-bit codes, to build and to round each partition's distance table."""
 
 COARSE_REFINE_FACTOR: Final = 4

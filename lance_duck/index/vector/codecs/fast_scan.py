@@ -19,6 +19,7 @@ from lance_duck.index.vector.metric import has_residual
 from lance_duck.index.vector.open import VectorFiles
 
 BLOCK: Final = 32
+_FAISS: Final[Any] = faiss  # faiss's stubs are incomplete
 _ORDER: Final = np.array([0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15])
 
 
@@ -47,7 +48,7 @@ def block_lists(index: Any) -> Any:
     """Return empty lists of `packed_blocks`, for a result of `fast_lists`."""
     packer = index.get_CodePacker()
     packer.thisown = False  # the lists own it
-    return faiss.BlockInvertedLists(index.nlist, packer)
+    return _FAISS.BlockInvertedLists(index.nlist, packer)
 
 
 def packed_blocks(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -46,7 +46,7 @@ def nearest(case: Made, asked: np.ndarray, k: int, allowed: np.ndarray | None = 
 
 
 def rounding_error(case: Made, asked: np.ndarray) -> float:
-    """Return how much the rounded lookup tables of 4-bit codes may change a distance. Other codes have no such error."""
+    """Return how much the rounded lookup tables of 4-bit codes may change a distance. It is 0 for other codes."""
     written, book = case.written, case.written.codebook
     if book is None or written.metadata["nbits"] != 4:
         return 0
