@@ -18,6 +18,7 @@ ALL = (
     "take",
     "caches",
     "prepared",
+    "fast_codes",
     "checksums",
     "costs",
     "encoding_costs",

@@ -122,6 +122,8 @@ class Lists:
             self.centroids = files.rounding.rotation.of(self.centroids)
         self.quantizer.add(self.centroids)
         self._is_fast = has_fast_scan(files)
+        empty = files.partitions.lengths == 0
+        self._empty = empty if self._is_fast and empty.any() else None
         self._limit = limit
         self._lock = Lock()
         self._ticks = 0
@@ -134,6 +136,11 @@ class Lists:
     def nbytes(self) -> int:
         """Size of the loaded lists and the centroids, in bytes."""
         return int(self._loaded.nbytes + self.files.centroids.nbytes)
+
+    def leave_out_empty(self, partitions: NDArray[np.int64]) -> None:
+        """Replace empty partitions by -1. Their distant centroids would make faiss's fast scan less precise."""
+        if self._empty is not None:
+            partitions[self._empty[partitions]] = -1
 
     def with_lists(self, partitions: NDArray[np.int64]) -> LoadedLists:
         """Load the lists of the given partitions if necessary, and return all loaded lists. -1 is ignored.

@@ -284,3 +284,20 @@ def test_a_batch_finds_by_4_bit_codes_what_single_queries_find(metric: str, k: i
                 one = index.search(asked[i : i + 1], k, allowed, probe)
                 np.testing.assert_array_equal(batch.positions[i], one.positions[0])
                 np.testing.assert_array_equal(batch.distances[i], one.distances[0])
+
+
+@pytest.mark.parametrize("k", [3, 30])
+@pytest.mark.parametrize(("storage", "metric", "bits"), CASES)
+def test_a_walk_finds_what_a_search_finds(storage: str, metric: str, bits: int, k: int, tmp_path: Path) -> None:
+    index = IvfIndex(made(storage, metric, bits=bits).open(tmp_path))
+    walk = index.walk(k, Probe(nprobes=3))
+    assert walk is not None
+    for query in queries(10):
+        hits, found = index.search(query[None], k, None, Probe(nprobes=3)), walk.nearest(query)
+        assert found is not None
+        np.testing.assert_array_equal(found[0], hits.distances[0])
+        np.testing.assert_array_equal(found[1], hits.positions[0])
+    whole = index.walk(600, Probe(nprobes=1))
+    assert whole is not None
+    one_partition = index.search(queries()[:1], 600, None, Probe(nprobes=1, max_nprobes=1))
+    assert (whole.nearest(queries()[0]) is None) == (one_partition.positions.min() < 0)
