@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.files import INDEX_BLOCK_ROWS
-from lance_duck.index.vector.codecs.fast_scan import has_fast_scan
 from lance_duck.index.vector.costs import BATCH_QUERIES, KEPT_BYTES, SLICE_QUERIES
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import normalized
@@ -21,6 +20,7 @@ from lance_duck.index.vector.search.best_hits import BestHits
 from lance_duck.index.vector.search.centroids import near_partitions
 from lance_duck.index.vector.search.chance import AllowedCounts
 from lance_duck.index.vector.search.contract import Hits, Probe, Queries, Shape
+from lance_duck.index.vector.search.fast_scan import has_fast_scan
 from lance_duck.index.vector.search.figures import figures
 from lance_duck.index.vector.search.frontier import Frontier, Spread, faiss_limits, sampled_places
 from lance_duck.index.vector.search.list_walk import ListWalk

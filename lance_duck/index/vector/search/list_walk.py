@@ -15,7 +15,7 @@ from lance_duck.index.vector.threads import safe_after_fork
 _FAISS: Final[Any] = faiss  # faiss's stubs are incomplete
 
 
-class _Buffers:
+class _ListBuffers:
     """Memory of one search, with the arguments of faiss's searches that refer to it."""
 
     def __init__(self, dim: int, k: int, nprobes: int, parameters: Any) -> None:
@@ -44,7 +44,7 @@ class ListWalk:
         self._lists = lists
         self._sizes = lists.files.dim, k, nprobes, parameters
         self._metric, self._rounding = lists.files.metric, lists.files.rounding
-        self._free: list[_Buffers] = []
+        self._free: list[_ListBuffers] = []
 
     @safe_after_fork
     def nearest(self, query: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
@@ -52,7 +52,7 @@ class ListWalk:
         try:
             buffers = self._free.pop()
         except IndexError:
-            buffers = _Buffers(*self._sizes)
+            buffers = _ListBuffers(*self._sizes)
         lists, vector = self._lists, query[None]
         if self._metric == "cosine":
             vector = normalized(vector)

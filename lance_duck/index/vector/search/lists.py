@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from lance_duck.arrow.distinct import difference_of, distinct, intersection_of
 from lance_duck.forks import Lock
-from lance_duck.index.vector.codecs.fast_scan import BLOCK, block_lists, fast_lists, has_fast_scan, packed_blocks
 from lance_duck.index.vector.codecs.rq import rabit_bytes, rabit_lists
 from lance_duck.index.vector.costs import KEPT_BYTES, LOAD_BYTES
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import has_residual
 from lance_duck.index.vector.open import VectorFiles
+from lance_duck.index.vector.search.fast_scan import BLOCK, block_lists, fast_lists, has_fast_scan, packed_blocks
 
 _ID_BYTES: Final = 8
 

@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 import pytest
 
-from lance_duck.index.vector.codecs.fast_scan import packed_blocks
+from lance_duck.index.vector.search.fast_scan import packed_blocks
 
 
 @pytest.mark.parametrize("rows", [1, 31, 32, 33, 100])
