@@ -19,6 +19,7 @@ ALL = (
     "caches",
     "prepared",
     "prepared_queries",
+    "fast_codes",
     "checksums",
     "costs",
     "encoding_costs",

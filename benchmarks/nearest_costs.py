@@ -44,6 +44,7 @@ def main() -> None:
 def constants(rows: int, rounds: int) -> Iterator[tuple[str, float, str]]:
     """Yield each constant's name, its measured value, and the measurements behind it."""
     vectors, codes, tables, ranked, walked = Prices(), Prices(), Prices(), Prices(), Prices()
+    fast_codes, fast_tables = Prices(), Prices()
     least = 0.0
     with tempfile.TemporaryDirectory() as folder:
         for dim in DIMS:
@@ -62,11 +63,20 @@ def constants(rows: int, rounds: int) -> Iterator[tuple[str, float, str]]:
             tables[dim << 10] = (whole[1] - whole[0]) / (PARTITIONS[1] - PARTITIONS[0])
             codes[dim // 4] = (whole[0] - one - PARTITIONS[0] * tables[dim << 10]) / rows
             ranked[4 * dim] = (more - less) / (RANKED[1] - RANKED[0])
+            whole = []
+            for count in PARTITIONS:
+                ds.create_index("v", "IVF_PQ", num_partitions=count, num_bits=4, replace=True)
+                one, every = costs_of(ds, [{"nprobes": 1}, {"nprobes": count}], rounds)
+                whole.append(every)
+            fast_tables[dim << 6] = (whole[1] - whole[0]) / (PARTITIONS[1] - PARTITIONS[0])
+            fast_codes[dim // 4] = (whole[0] - one - PARTITIONS[0] * fast_tables[dim << 6]) / rows
             graph = ds.create_index("v", "IVF_HNSW_SQ", num_partitions=1, replace=True)
             less, more = costs_of(graph, [{"ef": ef} for ef in WALKED], rounds)
             walked[dim] = (more - less) / (WALKED[1] - WALKED[0])
     yield "ROW_BYTE_NS", slope(vectors), shown(vectors)
     yield "TABLE_BYTE_NS", slope(tables), shown(tables)
+    yield "FAST_CODE_BYTE_NS", slope(fast_codes), shown(fast_codes)
+    yield "FAST_TABLE_BYTE_NS", slope(fast_tables), shown(fast_tables)
     for name, prices in {"CODE": codes, "CANDIDATE": ranked, "WALK": walked}.items():
         width, price = next(iter(prices.items()))
         yield f"{name}_NS", price - width * slope(prices), shown(prices)

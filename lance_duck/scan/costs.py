@@ -254,7 +254,7 @@ GRAPH_STEPS: Final = 6
 MOST_CANDIDATES: Final = 4096
 """Maximum number of candidates that are reranked per query. If more are needed, all rows are compared."""
 
-FREE_NS: Final = 120_000.0
+FREE_NS: Final = 30_000.0
 """Estimated cost, in nanoseconds, below which cheaper settings are not tried, because the rest of a search takes as
 long (`benchmarks/recall_curves.py`)."""
 
@@ -270,6 +270,15 @@ CODE_BYTE_NS: Final = 0.4
 
 TABLE_BYTE_NS: Final = 0.02
 """Nanoseconds per codebook byte of product quantization, to build each partition's distance table."""
+
+FAST_CODE_BYTE_NS: Final = 0.02
+"""Nanoseconds per byte of a 4-bit code that is looked up in registers."""
+
+FAST_TABLE_BYTE_NS: Final = 0.4
+"""Nanoseconds per codebook byte of 4-bit codes, to build and to round each partition's distance table."""
+
+COARSE_REFINE_FACTOR: Final = 4
+"""Number of candidates to rerank by default if codes are compared coarsely, as a multiple of k."""
 
 ROW_BYTE_NS: Final = 0.05
 """Nanoseconds per byte of a vector in a partition without codes."""

@@ -67,8 +67,11 @@ class DigestedSource:
             CorruptError: A block does not match its digest.
         """
         blocks = self._blocks or self._load()
-        if not blocks.are_checked(offset, starts, ends):
-            runs = blocks.runs(blocks.unchecked(np.stack([offset + starts, ends - starts], axis=1)))
+        if blocks.are_checked(offset, starts, ends):
+            return
+        places = blocks.unchecked(np.stack([offset + starts, ends - starts], axis=1))
+        if len(places):
+            runs = blocks.runs(places)
             pieces = self.source.read([(offset, size) for _, offset, size in runs])
             for (first, offset, _), piece in zip(runs, pieces, strict=True):
                 blocks.check(first, offset, piece, self.path)

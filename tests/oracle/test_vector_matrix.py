@@ -80,7 +80,8 @@ def recall(found: np.ndarray, truth: np.ndarray) -> float:
 )
 def test_both_libraries_reach_the_same_recall(builder: str, kind: str, metric: str, type_: str, tmp_path: Path) -> None:
     ours, theirs = recalls(builder, kind, metric, type_, str(tmp_path / "t.lance"))
-    assert abs(ours - theirs) <= AS_FAR
+    assert ours >= theirs - AS_FAR
+    assert kind == "IVF_PQ 4 bits" or ours <= theirs + AS_FAR  # by default, these candidates are reranked
     assert ours > 0.7
 
 

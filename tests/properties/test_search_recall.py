@@ -116,6 +116,7 @@ def _samples_are_the_same_in_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
         (clustered, "IVF_FLAT", "dot", {"num_partitions": 40}),
         (clustered, "IVF_PQ", "l2", {"num_partitions": 40, "num_sub_vectors": 4}),
         (clustered, "IVF_PQ", "dot", {"num_partitions": 4, "num_sub_vectors": 8}),
+        (clustered, "IVF_PQ", "l2", {"num_partitions": 40, "num_bits": 4}),
         (clustered, "IVF_RQ", "l2", {"num_partitions": 40, "num_bits": 1}),
         (clustered, "IVF_SQ", "cosine", {"num_partitions": 40}),
         (clustered, "IVF_HNSW_FLAT", "l2", {"num_partitions": 4}),

@@ -305,8 +305,8 @@ def _settings(search: PreparedSearch) -> Iterator[str]:
         yield f"    partitions probed: {probe.nprobes}, at most {most}" + (f", ef {probe.ef}" if probe.ef else "")
         if nearest.column.is_many:
             yield ("    several vectors per row: rows are found by single vectors, then compared by all of them")
-        if nearest.refine_factor is not None:
-            yield f"    refine: {nearest.refine_factor} times as many rows, by stored vectors"
+        if search.refine_factor is not None:
+            yield f"    refine: {search.refine_factor} times as many rows, by stored vectors"
         return
     for segment, fragment_ids in pairs:
         name = f"segment {str(segment.uuid)[:8]}, " if len(pairs) > 1 else ""

@@ -18,7 +18,7 @@ from lance_duck.index.catalog import Segment
 from lance_duck.index.search import ask
 from lance_duck.index.vector.search.contract import Probe, VectorIndex
 from lance_duck.rows.row_set import RowSet
-from lance_duck.scan.costs import ALWAYS_COMPARED_ROWS, COMPARED_SHARE
+from lance_duck.scan.costs import ALWAYS_COMPARED_ROWS, COARSE_REFINE_FACTOR, COMPARED_SHARE
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.indexes.bounds import RowBounds
 from lance_duck.scan.indexes.conjuncts import conjuncts_of
@@ -121,12 +121,15 @@ class PreparedSearch:
     def refine_factor(self) -> int | None:
         """Number of candidates to rerank with their original vectors, as a multiple of k. None skips reranking.
 
-        The user's argument takes precedence. The default is 2 if segments store rounded vectors. It is 1 if segments
-        store codes, and distances must be exact or comparable with the distances of other segments or rows.
+        The user's argument takes precedence. The default is larger than 1 if the order of candidates is not precise:
+        2 if segments store rounded vectors, and 4 if their codes are compared coarsely. It is 1 if segments store
+        codes, and distances must be exact or comparable with the distances of other segments or rows.
         """
         nearest = self.nearest
         if nearest.refine_factor is not None:
             return nearest.refine_factor
+        if any(self._is_coarse(segment) for segment, _ in self.route.segments):
+            return COARSE_REFINE_FACTOR
         if any(self._rounds(segment) for segment, _ in self.route.segments):
             return 2
         is_exact = nearest.exact_distance or not (nearest.promise is None or self.is_plain)
@@ -175,13 +178,12 @@ class PreparedSearch:
         setting = choose(curves, self.nearest.recall, self._least_candidates(index))
         if setting is None:
             return None
-        factor = self.refine_factor
-        probe = self._probe(setting.nprobes, setting.ef, factor if setting.candidates is None else 1)
+        probe = self._probe(setting.nprobes, setting.ef, self.refine_factor if setting.candidates is None else 1)
         share = allowed[1] / index.num_rows
         probe = replace(probe, probe=replace(probe.probe, share=share, recall=self.nearest.recall))
         if setting.candidates is None:
             return probe
-        return replace(probe, candidates=max(setting.candidates, self.k * (factor or 1)))
+        return replace(probe, candidates=max(setting.candidates, self.k))
 
     def described_recall(self, segment: Segment, index: VectorIndex, rows: CoveredVectors, allowed: Allowed) -> str:
         """Describe the settings that reach the recall for the allowed rows of a segment."""
@@ -249,6 +251,10 @@ class PreparedSearch:
     def _is_exact(self, segment: Segment) -> bool:
         """Return whether a segment stores the original vectors instead of codes."""
         return bool(ask(self.table.snapshot, segment, lambda index: index.is_exact))
+
+    def _is_coarse(self, segment: Segment) -> bool:
+        """Return whether the codes of a segment are compared coarsely."""
+        return bool(ask(self.table.snapshot, segment, lambda index: index.shape.is_coarse))
 
     def _rounds(self, segment: Segment) -> bool:
         """Return whether a segment stores normalized vectors, or vectors of a narrower type than the table's."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from lance_duck.scan.projection import Read
 from lance_duck.scan.read.fragment_reader import FragmentReader
 from lance_duck.store.checked import look, mapped_file
+from lance_duck.store.mapped import MappedFile
 from lance_duck.store.request import ByteSource, run
 
 Int64s = NDArray[np.int64]
@@ -29,7 +31,8 @@ class FixedRows:
     """A plain column of fixed-size lists in one fragment.
 
     Attributes:
-        source: The file of the column.
+        source: The file of the column, whose bytes are verified.
+        file: The same file, mapped, whose bytes are not verified.
         first_rows: int64 (pages,), the first row of each page.
         positions: int64 (pages,), the ascending byte offsets in the file of these rows.
         num_rows: Row count of the fragment.
@@ -37,6 +40,7 @@ class FixedRows:
     """
 
     source: ByteSource
+    file: MappedFile
     first_rows: Int64s
     positions: Int64s
     num_rows: int
@@ -55,8 +59,15 @@ class FixedRows:
         """
         size = self.source.size - self.source.size % dtype.itemsize
         touched = len(offsets) * max(self.width, _MEMORY_PAGE)
-        data = look(self.source, 0, size, touched, offsets, self._spans, repeats=True)
+        source = self.file if self._verified[offsets].all() else self.source
+        data = look(source, 0, size, touched, offsets, self._spans, repeats=True)
+        self._verified[offsets] = True
         return data.view(dtype), self._spans(offsets)[0] // dtype.itemsize
+
+    @cached_property
+    def _verified(self) -> NDArray[np.bool_]:
+        """Whether the checksums of each row's bytes have been verified: bool (num_rows,)."""
+        return np.zeros(self.num_rows, np.bool_)
 
     def _spans(self, offsets: Int64s) -> tuple[Int64s, Int64s]:
         """Return the start and end offsets of rows in the file, in bytes."""
@@ -93,7 +104,7 @@ def fixed_rows(reader: FragmentReader, read: Read, ends: Sequence[int], width: i
         if position < 0 or not is_later or last + width > source.size or last - position != (end - first - 1) * width:
             return None
         positions.append(position)
-    return FixedRows(source, np.array(firsts, np.int64), np.array(positions, np.int64), reader.num_rows, width)
+    return FixedRows(source, file, np.array(firsts, np.int64), np.array(positions, np.int64), reader.num_rows, width)
 
 
 def _address(array: pa.Array, width: int) -> int:

@@ -111,7 +111,7 @@ class VectorIndexChanges(TableMethods):
             ivf_centroids: Pre-trained centroids, as a NumPy or Arrow array of shape (partitions, dim).
             pq_codebook: Pre-trained PQ codebook, shape (sub-vectors, 2 ** num_bits, dim / sub-vectors). Needs
                 ivf_centroids.
-            num_sub_vectors: Number of PQ sub-vectors.
+            num_sub_vectors: Number of PQ sub-vectors. The default is dim / 16 for 8 bits, and dim / 2 for 4 bits.
             accelerator: Rejected: indexes are built by faiss on the CPU.
             index_cache_size: Without effect: all tables share one memory limit for open indexes.
             shuffle_partition_batches: Without effect: rows are sorted into partitions in memory, or in runs on disk.
@@ -129,9 +129,9 @@ class VectorIndexChanges(TableMethods):
             progress: Called with the number of rows read so far and the total. True prints them to stderr.
             commit_message: Message to store with the transaction.
             transaction_properties: Key-value pairs of strings to store with the transaction.
-            parameters: num_bits (PQ: 4 or 8; RQ: 1 to 9, default 5), m, ef_construction, max_level, sample_rate,
-                max_iters. Without effect: streaming_sample_rate, streaming_coreset_rate, streaming_refine_passes and
-                one_pass_ivfpq, which control pylance's training.
+            parameters: num_bits (PQ: 4 or 8, where 4 is faster and always reranked; RQ: 1 to 9, default 5), m,
+                ef_construction, max_level, sample_rate, max_iters. Without effect: streaming_sample_rate,
+                streaming_coreset_rate, streaming_refine_passes and one_pass_ivfpq, which control pylance's training.
 
         Returns:
             This dataset, at the new version.

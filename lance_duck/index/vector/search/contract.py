@@ -72,6 +72,7 @@ class Shape:
         code_bytes: Bytes read per vector.
         table_bytes: Size of the codebook in bytes. A search converts the codebook to one distance table per partition,
             in which code bytes are looked up. 0 if codes are compared directly.
+        is_coarse: Whether distances are less precise than codes, because codes are compared by faiss's fast scan.
     """
 
     num_rows: int
@@ -79,6 +80,7 @@ class Shape:
     has_graphs: bool
     code_bytes: int
     table_bytes: int = 0
+    is_coarse: bool = False
 
 
 class SingleSearch(Protocol):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.files import INDEX_BLOCK_ROWS
 from lance_duck.index.vector.costs import BATCH_QUERIES, KEPT_BYTES, SLICE_QUERIES
@@ -19,11 +20,15 @@ from lance_duck.index.vector.search.best_hits import BestHits
 from lance_duck.index.vector.search.centroids import near_partitions
 from lance_duck.index.vector.search.chance import AllowedCounts
 from lance_duck.index.vector.search.contract import Hits, Probe, Queries, Shape
+from lance_duck.index.vector.search.fast_scan import has_fast_scan
 from lance_duck.index.vector.search.figures import figures
 from lance_duck.index.vector.search.frontier import Frontier, Spread, faiss_limits, sampled_places
+from lance_duck.index.vector.search.list_walk import ListWalk
 from lance_duck.index.vector.search.lists import Lists
 from lance_duck.index.vector.search.ranks import partition_ranks
 from lance_duck.index.vector.threads import in_slices, safe_after_fork
+
+_KEPT_WALKS: Final = 16
 
 _Distances = NDArray[np.float32]
 Int64s = NDArray[np.int64]
@@ -54,6 +59,7 @@ class IvfIndex:
         self._last_selector: Selector | None = None
         self._allowed_counts = AllowedCounts(files.partitions)
         self._known_spread: Spread | None = None
+        self._walks: LruCache[ListWalk] = LruCache(_KEPT_WALKS)
 
     def rows(self) -> NDArray[np.uint64]:
         """Return the row id or address of each position: uint64 (num_rows,). Read once and cached; do not modify."""
@@ -76,8 +82,17 @@ class IvfIndex:
             positions = np.hstack([positions, empty.positions])
         return Hits(distances, positions)
 
-    def walk(self, k: int, probe: Probe) -> None:
-        """Return None, because the segment has no graph."""
+    def walk(self, k: int, probe: Probe) -> ListWalk | None:
+        """Return what searches for single queries. See `contract.VectorIndex.walk`."""
+        if probe.lower is not None or probe.upper is not None:
+            return None
+        width = min(max(probe.nprobes, 1), self._most_partitions(probe))
+        return self._walks.get((k, width), lambda: ListWalk(self._lists, k, width, _parameters(width)))
+
+    def _most_partitions(self, probe: Probe) -> int:
+        """Return the maximum number of partitions to search."""
+        count = self.files.num_partitions
+        return count if probe.max_nprobes is None else min(max(probe.max_nprobes, 1), count)
 
     def is_tied(self, allowed: NDArray[np.bool_]) -> bool:
         """Return whether a filter is tied to the vectors. See `contract.VectorIndex.is_tied`."""
@@ -94,7 +109,8 @@ class IvfIndex:
     def shape(self) -> Shape:
         """The properties that determine the cost of a search."""
         width = self.files.code_width * (4 if self.is_exact else 1)
-        return Shape(self.num_rows, self.files.num_partitions, False, width, self.files.codebook.nbytes)
+        tables, is_coarse = self.files.codebook.nbytes, has_fast_scan(self.files)
+        return Shape(self.num_rows, self.files.num_partitions, False, width, tables, is_coarse)
 
     def statistics(self) -> dict[str, Any]:
         """Return the statistics of the segment with the fields of pylance's index_statistics."""
@@ -147,8 +163,7 @@ class IvfIndex:
     ) -> tuple[_Distances, Int64s]:
         if allowed is not None and probe.share is not None and self.is_tied(allowed):
             return self._search_tied(vectors, k, allowed, probe)
-        count = self.files.num_partitions
-        max_partitions = count if probe.max_nprobes is None else min(max(probe.max_nprobes, 1), count)
+        max_partitions = self._most_partitions(probe)
         width = min(max(probe.nprobes, 1), max_partitions)
         selector = None if allowed is None else self._selector(allowed)
         coarse, partitions = self._nearest_partitions(vectors, width)
@@ -254,6 +269,7 @@ class IvfIndex:
         probe: Probe,
     ) -> tuple[_Distances, Int64s]:
         """Return the nearest vectors of each query in the given partitions, with Lance's `_distance`."""
+        self._lists.leave_out_empty(partitions)
         loaded = self._lists.with_lists(partitions)
         distances = np.empty((len(vectors), k), np.float32)
         positions = np.empty((len(vectors), k), np.int64)

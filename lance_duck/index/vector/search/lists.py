@@ -15,6 +15,7 @@ from lance_duck.index.vector.costs import KEPT_BYTES, LOAD_BYTES
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import has_residual
 from lance_duck.index.vector.open import VectorFiles
+from lance_duck.index.vector.search.fast_scan import BLOCK, block_lists, fast_lists, has_fast_scan, packed_blocks
 
 _ID_BYTES: Final = 8
 
@@ -86,13 +87,15 @@ class LoadedLists:
         self.present[-1] = True
         self.used = np.zeros(files.num_partitions + 1, np.int64)
         self.nbytes = 0
-        self.lists = faiss.ArrayInvertedLists(files.num_partitions, index.code_size)
+        count = files.num_partitions
+        is_fast = has_fast_scan(files)
+        self.lists: Any = block_lists(index) if is_fast else faiss.ArrayInvertedLists(count, index.code_size)
         index.replace_invlists(self.lists, False)
 
-    def add(self, partition: int, codes: NDArray[np.uint8], first: int) -> None:
-        """Add the list of a partition: codes (n, code size) for the positions from `first` on."""
-        ids = np.arange(first, first + len(codes), dtype=np.int64)
-        self.lists.add_entries(partition, len(codes), faiss.swig_ptr(ids), faiss.swig_ptr(codes))
+    def add(self, partition: int, codes: NDArray[np.uint8], positions: range) -> None:
+        """Add the list of a partition: the codes of the given positions, in the byte layout of faiss."""
+        ids = np.arange(positions.start, positions.stop, dtype=np.int64)
+        self.lists.add_entries(partition, len(ids), faiss.swig_ptr(ids), faiss.swig_ptr(codes))
         self.nbytes += codes.nbytes + ids.nbytes
         self.present[partition] = True
 
@@ -118,17 +121,26 @@ class Lists:
         if files.rounding is not None:
             self.centroids = files.rounding.rotation.of(self.centroids)
         self.quantizer.add(self.centroids)
+        self._is_fast = has_fast_scan(files)
+        empty = files.partitions.lengths == 0
+        self._empty = empty if self._is_fast and empty.any() else None
         self._limit = limit
         self._lock = Lock()
         self._ticks = 0
         self._loaded = LoadedLists(self._index(), files)
-        self._sizes = files.partitions.lengths * (self._loaded.index.code_size + _ID_BYTES)
+        lengths, block = files.partitions.lengths, BLOCK if self._is_fast else 1
+        self._sizes = -(-lengths // block) * block * self._loaded.index.code_size + lengths * _ID_BYTES
         self._may_overflow = int(self._sizes.sum()) > limit
 
     @property
     def nbytes(self) -> int:
         """Size of the loaded lists and the centroids, in bytes."""
         return int(self._loaded.nbytes + self.files.centroids.nbytes)
+
+    def leave_out_empty(self, partitions: NDArray[np.int64]) -> None:
+        """Replace empty partitions by -1. Their distant centroids would make faiss's fast scan less precise."""
+        if self._empty is not None:
+            partitions[self._empty[partitions]] = -1
 
     def with_lists(self, partitions: NDArray[np.int64]) -> LoadedLists:
         """Load the lists of the given partitions if necessary, and return all loaded lists. -1 is ignored.
@@ -173,12 +185,15 @@ class Lists:
         offsets = self.files.partitions.offsets
         for group in self._groups(partitions):
             for partition, codes in zip(group, self.files.codes(group), strict=True):
-                loaded.add(partition, self._stored(partition, codes), int(offsets[partition]))
+                first = int(offsets[partition])
+                loaded.add(partition, self._stored(partition, codes), range(first, first + len(codes)))
 
     def _stored(self, partition: int, codes: NDArray[Any]) -> NDArray[np.uint8]:
         """Convert the codes of a partition to the byte layout of faiss."""
         if self.files.rounding is not None:
             return rabit_bytes(self.files.rounding, codes, self.centroids[partition], self.files.metric)
+        if self._is_fast:
+            return packed_blocks(codes)
         return _flat_bytes(codes) if self.files.storage == "FLAT" else codes
 
     def _groups(self, partitions: Sequence[int]) -> list[list[int]]:
@@ -213,6 +228,8 @@ class Lists:
         rounding = self.files.rounding
         if rounding is not None:
             index = rabit_lists(rounding, self.files.num_partitions, self.quantizer, self.metric)
+        elif self._is_fast:
+            index = fast_lists(self.files, self.quantizer, self.metric)
         else:
             index = _MAKERS[self.files.storage](self.files, self.quantizer, self.metric)
         index.own_fields = False

@@ -27,6 +27,7 @@ DEFAULT_BITS: Final = 5
 """Default number of bits per dimension for RQ."""
 
 _TARGETS: Final = MappingProxyType({"IVF_FLAT": 4096, "IVF_SQ": 8192, "IVF_PQ": 8192, "IVF_RQ": 4096})
+_FAST_SCAN_TARGET: Final = 2048
 _GRAPH_TARGET: Final = 1 << 20
 _MOST_BY_DEFAULT: Final = 4096
 _METRICS: Final = MappingProxyType({"l2": 0, "cosine": 1, "dot": 2, "hamming": 3})
@@ -179,7 +180,8 @@ class VectorSpec:
         count = self.num_partitions
         if count is None:
             target = self.target_partition_size
-            count = num_rows // (target or _TARGETS.get(self.kind, _GRAPH_TARGET))
+            default = _FAST_SCAN_TARGET if self.kind == "IVF_PQ" and self.bits == 4 else _TARGETS.get(self.kind)
+            count = num_rows // (target or default or _GRAPH_TARGET)
             count = min(count, _MOST_BY_DEFAULT)
         return max(1, min(count, num_rows))
 
@@ -248,7 +250,8 @@ def _product(parameters: Mapping[str, Any], dim: int) -> dict[str, Any]:
         codebook = _codebook(parameters["pq_codebook"], dim, bits, parts)
         parts = len(codebook)
     if parts is None:
-        parts = next(dim // size for size in (16, 8, 4, 2, 1) if dim % size == 0 and dim // size * bits % 8 == 0)
+        sizes = (16, 8, 4, 2, 1) if bits == 8 else (2, 1)
+        parts = next(dim // size for size in sizes if dim % size == 0 and dim // size * bits % 8 == 0)
     if dim % parts or parts * bits % 8:
         raise InvalidInputError(
             "num_sub_vectors",

@@ -21,6 +21,8 @@ from lance_duck.scan.costs import (
     CANDIDATE_NS,
     CODE_BYTE_NS,
     CODE_NS,
+    FAST_CODE_BYTE_NS,
+    FAST_TABLE_BYTE_NS,
     FREE_NS,
     GRAPH_STEPS,
     MOST_CANDIDATES,
@@ -189,5 +191,7 @@ def _cost(shape: Shape, setting: Setting, candidate_ns: float) -> float:
 
 def _part_cost(shape: Shape, rows: float) -> float:
     """Estimate the time to scan `rows` rows of a partition without a graph, in nanoseconds."""
-    byte = CODE_BYTE_NS if shape.table_bytes else ROW_BYTE_NS
-    return shape.table_bytes * TABLE_BYTE_NS + rows * (CODE_NS + shape.code_bytes * byte)
+    table, byte = TABLE_BYTE_NS, CODE_BYTE_NS if shape.table_bytes else ROW_BYTE_NS
+    if shape.is_coarse:
+        table, byte = FAST_TABLE_BYTE_NS, FAST_CODE_BYTE_NS
+    return shape.table_bytes * table + rows * (CODE_NS + shape.code_bytes * byte)
