@@ -54,6 +54,7 @@ from lance_duck.duck.running_statement import RunningStatement
 from lance_duck.duck.statement.identifiers import parts_of_name, quoted
 from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.duck.statement.named_arguments import named_arguments
+from lance_duck.duck.statement.tokens import plain_spaces
 from lance_duck.duck.statement.user_text import drawn, told_of
 from lance_duck.duck.tables.statement_versions import listing_names, statement_context, with_one_version
 from lance_duck.duck.user_scope import call_alone, call_as_user, call_without_variables, drop_views
@@ -164,7 +165,7 @@ class Execution:
             self.writer.rowcount = None
             call = partial(call_as_user, partial(method, query, **options))
             return self._with_a_path(text, partial(self.with_new_tables, partial(with_one_version, call), text))
-        lifted = LiftedText.of(query)
+        lifted = LiftedText.of(plain_spaces(query))
         lifted = lifted.edited(named_arguments(lifted, FUNCTIONS))
         query = lifted.edited(self._session.shown(lifted)).sql
         if (statements := self.writer.several(query, later=later)) is not None:

@@ -146,3 +146,16 @@ def test_results_have_the_same_shape_as_in_duckdb(con: ld.Connection, first: str
 def test_dataset_sql_accepts_only_queries(folder: Path, sql: str) -> None:
     with pytest.raises(UnsupportedError, match=r"LanceDataset\.sql cannot run \w+: expected a query"):
         ld.dataset(folder / "trips.lance").sql(sql).build().to_batch_records()
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u2009", "\u3000", "\ufeff"])
+def test_spaces_of_web_pages_separate_words(tmp_path: Path, space: str) -> None:
+    with ld.connect(tmp_path) as con:
+        for sql in (
+            "CREATE TABLE t (id INTEGER, s VARCHAR)",
+            "INSERT INTO t VALUES (1, 'a b'), (2, 'c')",
+            "UPDATE t SET s = 'd' WHERE id = 2",
+            "DELETE FROM t WHERE s = 'd'",
+        ):
+            con.execute(sql.replace(" ", space))
+        assert con.execute(f"FROM{space}t").fetchall() == [(1, f"a{space}b")]

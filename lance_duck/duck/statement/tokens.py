@@ -32,6 +32,12 @@ _REPLACEMENT: Final = re.compile(
 """Matches tokens that all DuckDB versions lex identically."""
 _ORDINALS_APART: Final = len(duckdb.tokenize("$1")) == 2
 """Whether DuckDB tokenizes `$` and the number separately. True since DuckDB 2."""
+_SPACE: Final = re.compile(
+    r"""(?P<space>[\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff]|\u00a0(?!\Z))|'[^']*+(?:'|\Z)|"[^"]*+(?:"|\Z)|--[^\n\r]*+"""
+)
+"""Matches a Unicode space, or a string, a quoted name or a comment, where DuckDB keeps such spaces."""
+_SPACES_VARY: Final = re.compile(r"\\'|\$\D")
+"""Matches quotes that DuckDB does not recognize when it replaces spaces."""
 _NEVER_GLUED: Final = frozenset("()[]{},; \t\r\n")
 _WORDLIKE: Final = re.compile(r"[\w$\x80-\U0010ffff]", re.ASCII)
 
@@ -64,6 +70,16 @@ class Token:
 _TOKENS: Final = LruCache[tuple[Token, ...]](_CACHED)
 _EDITED: Final = LruCache[EditedText](_CACHED)
 """Edited texts that have not been read yet."""
+
+
+def plain_spaces(sql: str) -> str:
+    """Replace Unicode spaces by spaces, as DuckDB does before it parses a statement. Strings and names keep theirs.
+
+    A text with an escaped quote or `$$` is returned unchanged, because DuckDB also replaces spaces in such strings.
+    """
+    if sql.isascii() or _SPACES_VARY.search(sql) is not None:
+        return sql
+    return _SPACE.sub(lambda match: " " if match["space"] else match[0], sql)
 
 
 def tokens_of(sql: str) -> tuple[Token, ...]:

@@ -3,7 +3,9 @@ from __future__ import annotations
 import random
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
 
 from lance_duck.duck.statement import tokens
@@ -70,3 +72,26 @@ def test_tokens_after_random_edits_equal_those_of_duckdb() -> None:
         if found is not None and expected:
             assert found == expected, (source, edits)
     assert derived > 900
+
+
+SPACES = "\u00a0\u2000\u200b\u202f\u205f\u2060\u3000\ufeff"
+PARTS = ("'a b'", "'it''s x'", '"q x"', "1", "-- c x\n", "/* b x */", "/* ' x */", "E'a\\'b x'", "$$d x$$", "AS", ",")
+
+
+def result(sql: str) -> Any:
+    try:
+        found = duckdb.execute(sql)
+        return str(found.description), found.fetchall()
+    except duckdb.Error:
+        return "an error"
+
+
+def test_texts_with_unicode_spaces_mean_what_they_mean_in_duckdb() -> None:
+    choose, succeeded = random.Random(0), 0
+    for _ in range(300):
+        text = " ".join(["SELECT", *choose.choices(PARTS, k=choose.randint(1, 5))]) + choose.choice([" ", ""])
+        sql = "".join(choose.choice(SPACES) if each == " " and choose.random() < 0.6 else each for each in text)
+        plain = tokens.plain_spaces(sql)
+        assert result(plain) == result(sql), ascii(sql)
+        succeeded += result(sql) != "an error"
+    assert succeeded > 60
