@@ -32,6 +32,8 @@ else:
     server = lazy.modules(globals(), "lance_duck.serve.mcp", "server")
 
 _VARIABLE: Final = "LANCE_DUCK_TOKEN"
+_LEAST_MEMORY: Final = 1_000_000
+"""In bytes. DuckDB opens no database with less than a few blocks."""
 
 
 def serve(
@@ -157,7 +159,8 @@ def _write_logs(form: str, level: str) -> None:
 def _memory(text: str | None) -> str:
     """Return a memory limit of DuckDB, by default half of the machine. Raises InvalidInputError."""
     text = text or gate.half_of_memory()
-    _size(text, "--memory")
+    if _size(text, "--memory") < _LEAST_MEMORY:
+        raise InvalidInputError("too little memory", where="--memory", expected="at least 1MB", found=text)
     return text
 
 

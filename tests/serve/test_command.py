@@ -242,6 +242,7 @@ def failed(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *
         (["data", "--host", "192.0.2.1", "--insecure"], "; choose another --host"),
         (["data", "--max-bytes", "huge"], "--max-bytes: not a number of bytes"),
         (["data", "--memory", "huge", "--port", "0"], "--memory: not a number of bytes"),
+        (["data", "--memory", "1KB", "--port", "0"], "--memory: too little memory"),
         (["data", "--timeout", "0"], "timeout must be positive"),
     ],
 )

@@ -282,10 +282,13 @@ def test_errors_name_candidates_and_hide_locations(tools: Server, folder: Path) 
         ("query", {"sql": "SELECT 1", "max_row": 3}, "query: unknown argument 'max_row'; did you mean 'max_rows'?"),
         ("explain", {"query": "SELECT 1"}, "explain: unknown argument 'query': expected one of sql"),
         ("sample", {"table": "towns", "call": 1}, "unknown argument 'call'"),
+        ("describe_table", {}, "describe_table: the argument 'table' is missing"),
         ("search", {"table": "shop.items", "words": "a", "colums": ["x"]}, "did you mean 'columns'?"),
     ],
 )
-def test_unknown_arguments_are_refused(tools: Server, tool: str, arguments: dict[str, Any], message: str) -> None:
+def test_unknown_and_missing_arguments_are_refused(
+    tools: Server, tool: str, arguments: dict[str, Any], message: str
+) -> None:
     assert message in refused(tools, tool, **arguments)
 
 

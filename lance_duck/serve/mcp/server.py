@@ -194,16 +194,19 @@ class McpApp:
 
 
 class _StrictServer(MCPServer):
-    """A server whose tools refuse unknown arguments. The SDK would ignore them."""
+    """A server whose tools refuse unknown arguments, which the SDK would ignore, and name missing ones."""
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
-        """Call a tool. Raises ToolError for an argument that the tool does not have."""
+        """Call a tool. Raises ToolError for an argument that is unknown or missing."""
         tool = self._tool_manager.get_tool(name)
         if tool is not None:
             try:
                 refuse_unknown(arguments, tool.parameters["properties"], name)
             except LanceDuckError as error:
                 raise ToolError(str(error)) from None
+            missing = [each for each in tool.parameters.get("required", ()) if each not in arguments]
+            if missing:
+                raise ToolError(f"{name}: the argument {missing[0]!r} is missing")
         return await super().call_tool(name, arguments, context)
 
 
