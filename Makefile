@@ -18,7 +18,7 @@ AZURITE := $(LANCE_DUCK_HOSTS)/azurite/node_modules/.bin/azurite-blob
 GRPCIO := $(VENV)/grpcio-tools-1.67.1
 PB     := lance_duck/wire/pb
 PROTOC := $(GRPCIO)/bin/python -m grpc_tools.protoc -I$(PB)=protos $(addprefix $(PB)/,$(notdir $(wildcard protos/*.proto)))
-# Further editable installations share the kernel pack of the first one.
+# Later installations share the kernel pack of the first one.
 PACKED := LANCE_DUCK_BUILD_KERNELS=0
 # Profile of `trust`: short or long.
 PROFILE ?= short
@@ -103,7 +103,7 @@ types: $(READY)  ## run mypy --strict
 	$(BIN)/mypy
 
 docs: $(READY)  ## build the documentation in docs/_build/html; a warning is an error
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(PACKED) $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	$(BIN)/python -m sphinx -b html -q -W --keep-going docs docs/_build/html
 
 release-check: $(READY)  ## build sdist and wheel, and test them with the newest and the oldest libraries
