@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo docs versions meetings trust test test-full test-lowest test-duckdb15 lint types oracle bench figures golden protos protos-check format clean test-hosts release release-check test-rest durations
+.PHONY: help demo docs versions meetings trust test test-full test-lowest test-duckdb15 lint types oracle bench figures golden protos protos-check format clean test-hosts release release-check test-rest test-all durations
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -72,6 +72,9 @@ test: $(READY)  ## run the quick tests, at most six minutes; ROOM=scan: all test
 test-rest: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## run the tests that `test` leaves out, up to five seconds of each function
 	$(PYTEST) -m 'not slow and rest' -n 2 --dist worksteal
 
+test-all: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## run the tests of `test` and `test-rest` together
+	$(PYTEST) -m 'not slow' -n 2 --dist worksteal --slowest 30
+
 durations: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## run all tests, and write tests/long.txt, the tests that `test` leaves out
 	$(PYTEST) -m 'not slow' -n 2 --dist worksteal --record-long
 
@@ -89,8 +92,7 @@ test-lowest: $(LOWEST)/.ready $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  
 
 test-duckdb15: $(LOWEST)/.ready  ## run the quick tests of SQL, changes and Spark on the oldest supported libraries (DuckDB 1.5, Spark 4.0)
 	$(LOWEST)/bin/python -m pytest tests/sql tests/golden tests/unit/scan tests/unit/duck tests/unit/verbs tests/unit/write \
-		tests/unit/file/write tests/unit/store tests/unit/maintenance -m 'not slow and not rest' -n 2 --dist worksteal
-	$(LOWEST)/bin/python -m pytest tests/spark -m 'not slow and not rest' -n 2 --dist worksteal
+		tests/unit/file/write tests/unit/store tests/unit/maintenance tests/spark -m 'not slow and not rest' -n 2 --dist worksteal
 
 trust: $(READY)  ## run random trials for minutes; PROFILE=long: for hours, and update docs/background/trust.md
 	PYTHONPATH=.:tests $(BIN)/python -m trust --profile $(PROFILE)
