@@ -47,7 +47,7 @@ demo: $(READY)  ## query the example tables, and print the results
 
 $(PYLANCES): $(LANCE_DUCK_VERSIONS)/%/.ready: | $(READY)
 	$(PYTHON) -m venv --clear --without-pip $(@D)
-	$(BIN)/python -m pip --python $(@D)/bin/python install --quiet --disable-pip-version-check pylance==$*
+	$(BIN)/python -m pip --python $(@D)/bin/python install --quiet --disable-pip-version-check --no-compile pylance==$*
 	@touch $@
 
 versions: $(PYLANCES)  ## environments of nine other pylance versions, for the full profile
@@ -57,7 +57,7 @@ meetings: versions  ## print the table of pylance versions in docs/reference/for
 
 $(HOSTS): $(LANCE_DUCK_HOSTS)/%/.ready: tests/hosts/%.txt pyproject.toml | $(READY)
 	$(PYTHON) -m venv --clear --without-pip $(@D)
-	$(PACKED) $(BIN)/python -m pip --python $(@D)/bin/python install --quiet --disable-pip-version-check -e . -r $<
+	$(PACKED) $(BIN)/python -m pip --python $(@D)/bin/python install --quiet --disable-pip-version-check --no-compile -e . -r $<
 	@touch $@
 
 $(AZURITE):
@@ -84,7 +84,7 @@ test-full: $(READY) versions  ## run all tests with more random cases, then agai
 
 $(LOWEST)/.ready: pyproject.toml tests/lowest.txt $(READY)
 	$(PYTHON) -m venv $(LOWEST)
-	$(PACKED) $(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test]' -c tests/lowest.txt
+	$(PACKED) $(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[test]' -c tests/lowest.txt
 	@touch $@
 
 test-lowest: $(LOWEST)/.ready $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## run the tests on the oldest supported libraries (DuckDB 1.5)
@@ -105,7 +105,7 @@ types: $(READY)  ## run mypy --strict
 	$(BIN)/mypy
 
 docs: $(READY)  ## build the documentation in docs/_build/html; a warning is an error
-	$(PACKED) $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(PACKED) $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[docs]'
 	$(BIN)/python -m sphinx -b html -q -W --keep-going docs docs/_build/html
 
 release-check: $(READY)  ## build sdist and wheel, and test them with the newest and the oldest libraries
@@ -128,7 +128,7 @@ golden: $(READY) $(firstword $(PYLANCES))  ## write the golden tables again, wit
 
 $(GRPCIO)/.ready: | $(READY)
 	$(PYTHON) -m venv --clear $(GRPCIO)
-	$(GRPCIO)/bin/python -m pip install --quiet --disable-pip-version-check $(subst grpcio-tools-,grpcio-tools==,$(notdir $(GRPCIO)))
+	$(GRPCIO)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile $(subst grpcio-tools-,grpcio-tools==,$(notdir $(GRPCIO)))
 	@touch $@
 
 protos: $(GRPCIO)/.ready  ## regenerate lance_duck/wire/pb from protos/
