@@ -19,6 +19,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.arguments import is_unicode
 from lance_duck.arrow.decimals import is_wide, sql_decimal
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.scan.evaluator.errors import BATCH, words_about
@@ -187,8 +188,19 @@ def _plain(parameters: Parameters) -> Any:
     if not parameters:
         return None
     if isinstance(parameters, Mapping):
-        return {name: plain_value(value) for name, value in parameters.items()}
-    return [plain_value(value) for value in parameters]
+        return {name: _bindable(value) for name, value in parameters.items()}
+    return [_bindable(value) for value in parameters]
+
+
+def _bindable(value: Any) -> Any:
+    """Return a value as DuckDB accepts it. DuckDB 1 has no error class for text that UTF-8 cannot encode."""
+    plain = plain_value(value)
+    if isinstance(plain, str) and not is_unicode(plain):
+        raise InvalidInputError("bad parameter", expected="text that UTF-8 can encode", found=ascii(plain))
+    if isinstance(plain, list) and plain and isinstance(plain[0], str | list):
+        for each in plain:
+            _bindable(each)
+    return plain
 
 
 _local = threading.local()
