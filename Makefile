@@ -94,8 +94,8 @@ test-duckdb15: $(LOWEST)/.ready  ## run the quick tests of SQL, changes and Spar
 	$(LOWEST)/bin/python -m pytest tests/sql tests/golden tests/unit/scan tests/unit/duck tests/unit/verbs tests/unit/write \
 		tests/unit/file/write tests/unit/store tests/unit/maintenance tests/spark -m 'not slow and not rest' -n 2 --dist worksteal
 
-trust: $(READY)  ## run random trials for minutes; PROFILE=long: for hours, and update docs/background/trust.md
-	PYTHONPATH=.:tests $(BIN)/python -m trust --profile $(PROFILE)
+trust: $(READY)  ## run random trials for minutes; LIMIT=5: begin none after 5; PROFILE=long: for hours, and update docs/background/trust.md
+	PYTHONPATH=.:tests $(BIN)/python -m trust --profile $(PROFILE) $(if $(LIMIT),--limit $(LIMIT))
 
 lint: $(READY)  ## run ruff
 	$(BIN)/ruff check --no-cache $(CODE)

@@ -23,7 +23,7 @@ from lance_duck.scan.blobs.methods import BlobReads
 from lance_duck.scan.duckdb.nodes import predicate_from_node
 from lance_duck.scan.duckdb.pushed import ByCaller
 from lance_duck.scan.duckdb.source import ScanSource
-from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.filters import FilterLike, compared
 from lance_duck.scan.options import ROW_NAMES, ScanOptions, checked_defaults
 from lance_duck.scan.polars.methods import PolarsFrames
 from lance_duck.scan.predicate.tree import Predicate
@@ -276,7 +276,7 @@ class LanceDataset(
         **options: Unpack[ScanArguments],
     ) -> pa.Table:
         """Read rows into memory. Takes the same arguments as `scanner`."""
-        if self._defaults:
+        if self._defaults or (nearest is None and not options.get("full_text_query") and not compared(filter)):
             return self.scan(columns, filter, limit, offset, nearest, batch_size, **options).to_table()
         rows = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, "nearest": nearest}
         return search_request.read_table(self.handle.table, {**options, **rows, "batch_size": batch_size})

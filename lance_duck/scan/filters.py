@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,6 +29,8 @@ else:
     expressions = lazy.modules(globals(), "lance_duck.scan.evaluator", "expressions")
     evaluate = lazy.modules(globals(), "lance_duck.scan.predicate", "evaluate")
     mixed, vet = lazy.modules(globals(), "lance_duck.scan.sql", "mixed", "vet")
+
+_LITERAL: Final = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(?:(-?[0-9]{1,18})|'([^'\\\0]{0,200})')\s*", re.ASCII)
 
 
 @runtime_checkable
@@ -193,3 +196,11 @@ def _sql_filter(text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
         parameters = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
     condition = mixed.read_sql(text, schema, parameters)
     return TreeFilter(condition) if isinstance(condition, Predicate) else SqlFilter(condition, parameters)
+
+
+def compared(text: object) -> tuple[str, int | str] | None:
+    """Return the column and the value of a filter of the form `column = 7` or `column = 'a'`. None for others."""
+    match = _LITERAL.fullmatch(text) if type(text) is str else None
+    if match is None:
+        return None
+    return match[1], match[3] if match[2] is None else int(match[2])

@@ -7,7 +7,7 @@ import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Event
+from threading import Event, Timer
 
 from trust.campaign import TrialCounts, run_kind
 from trust.kinds import KINDS, TrialKind, named
@@ -25,6 +25,7 @@ def arguments() -> argparse.Namespace:
         "--seed", type=int, help="first seed of each kind (default: 0, or the next new seed in the long profile)"
     )
     parser.add_argument("--minutes", type=float, help="time limit (default in the long profile: 240)")
+    parser.add_argument("--limit", type=float, metavar="MINUTES", help="begin no trial after this time")
     names = [kind.name for kind in KINDS]
     only = f"run only this kind; may be repeated: {', '.join(map(repr, names))}"
     parser.add_argument("--only", action="append", choices=names, metavar="KIND", help=only)
@@ -46,6 +47,10 @@ def main() -> int:
     is_over = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: is_over.set())
+    if given.limit is not None:
+        timer = Timer(max(60 * given.limit, 0), is_over.set)
+        timer.daemon = True
+        timer.start()
 
     def run(kind: TrialKind) -> TrialCounts:
         trials = given.trials or (None if seconds else max(kind.short, 1))

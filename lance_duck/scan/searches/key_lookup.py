@@ -25,9 +25,7 @@ from lance_duck.telemetry.metrics import INDEX_USES
 from lance_duck.wire.column_path import quoted_name
 
 _BTREE: Final = "BTree"
-_COLUMN: Final = r"\s*([A-Za-z_]\w*)\s*=\s*"
-_BOUND: Final = re.compile(rf"{_COLUMN}\?\s*", re.ASCII)
-_LITERAL: Final = re.compile(rf"{_COLUMN}(?:(-?[0-9]{{1,18}})|'([^'\\\0]{{0,200}})')\s*", re.ASCII)
+_BOUND: Final = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*\?\s*", re.ASCII)
 _SAMPLES: Final = {int: 0, str: "a"}
 
 
@@ -86,14 +84,6 @@ def bound_column(text: str) -> str | None:
     """Return the column of a filter of the form `column = ?`, or None for other filters."""
     match = _BOUND.fullmatch(text)
     return None if match is None else match[1]
-
-
-def compared(text: str) -> tuple[str, int | str] | None:
-    """Return the column and the value of a filter of the form `column = 7` or `column = 'a'`. None for others."""
-    match = _LITERAL.fullmatch(text)
-    if match is None:
-        return None
-    return match[1], match[3] if match[2] is None else int(match[2])
 
 
 def key_lookup(table: TableScan, column: str, projection: Projection) -> KeyLookup | None:

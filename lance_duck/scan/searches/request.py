@@ -9,13 +9,14 @@ import pyarrow as pa
 
 from lance_duck import lazy
 from lance_duck.arguments import refuse_unknown
+from lance_duck.scan.filters import compared
 from lance_duck.scan.hybrid.options import ARGUMENTS as HYBRID_ARGUMENTS
 from lance_duck.scan.nearest.options import ARGUMENTS as NEAREST_ARGUMENTS
 from lance_duck.scan.nearest.options import only_vector_column
 from lance_duck.scan.nearest.scan import NearestScan
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.scanner import LanceScanner
-from lance_duck.scan.searches.key_lookup import KeyLookup, compared, key_lookup
+from lance_duck.scan.searches.key_lookup import KeyLookup, key_lookup
 from lance_duck.scan.sql.constants import asks_for_the_time
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.scan.text.query.tree import FullTextQuery
@@ -94,8 +95,7 @@ def _found_at_once(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table |
     if words is not None:
         with observed("SEARCH", table.snapshot.uri):
             return words.table(arguments["full_text_query"])
-    filter_ = arguments.get("filter")
-    pair = compared(filter_) if type(filter_) is str else None
+    pair = compared(arguments.get("filter"))
     lookup = None if pair is None else cached_lookup(table, pair[0], arguments)
     return None if lookup is None or pair is None else lookup.rows(pair[1])
 
