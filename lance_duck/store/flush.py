@@ -14,7 +14,9 @@ import contextlib
 import itertools
 import os
 import threading
-from collections.abc import Sequence
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from lance_duck.forks import Lock
 from lance_duck.store.costs import FLUSHES_BY_ONE, REQUESTS_AT_ONCE, SAFE_DIRECTORIES
@@ -26,14 +28,60 @@ except ImportError:  # does not exist on Windows
 
 _CAN_FLUSH_DIRECTORIES = os.name == "posix"
 _FULL_FSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # on macOS only
+_LEAST_SWEPT: Final = 64
+"""Number of recorded paths from which deleted ones are looked for."""
+
+
+class _Paths:
+    """Recorded paths. The paths below a root are adjacent. Paths that were deleted are forgotten from time to time."""
+
+    def __init__(self) -> None:
+        self._tickets: dict[str, int] = {}
+        self._ordered: list[str] = []  # with a separator at the end
+        self._most = _LEAST_SWEPT
+
+    def add(self, path: str, ticket: int) -> None:
+        """Record a path, or replace its ticket."""
+        if path not in self._tickets:
+            if len(self._tickets) >= self._most:
+                self._sweep()
+            insort(self._ordered, _ended(path))
+        self._tickets[path] = ticket
+
+    def remove(self, path: str, ticket: int) -> None:
+        """Forget a path, unless it has another ticket."""
+        if self._tickets.get(path) == ticket:
+            del self._tickets[path]
+            del self._ordered[bisect_left(self._ordered, _ended(path))]
+
+    def below(self, root: str) -> Iterator[tuple[str, int]]:
+        """Yield the root and the paths below it that are recorded, with their tickets."""
+        root = _ended(root)
+        for at in range(bisect_left(self._ordered, root), len(self._ordered)):
+            if not self._ordered[at].startswith(root):
+                return
+            path = self._ordered[at].rstrip(os.sep) or os.sep
+            yield path, self._tickets[path]
+
+    def above(self, path: str) -> Iterator[tuple[str, int]]:
+        """Yield the directories above a path that are recorded, with their tickets."""
+        while (parent := os.path.dirname(path)) != path:
+            path = parent
+            if path in self._tickets:
+                yield path, self._tickets[path]
+
+    def _sweep(self) -> None:
+        self._tickets = {path: ticket for path, ticket in self._tickets.items() if os.path.exists(path)}
+        self._ordered = sorted(map(_ended, self._tickets))
+        self._most = max(_LEAST_SWEPT, 2 * len(self._ordered))
 
 
 class UnflushedPaths:
     """Small files and changed directories that may not be on disk yet."""
 
     def __init__(self) -> None:
-        self._directories: dict[str, int] = {}
-        self._files: set[str] = set()
+        self._directories = _Paths()
+        self._files = _Paths()
         self._ticket = itertools.count()
         # Directories whose name is durable, and their inodes. A directory may be recreated with the same name.
         self._safe_directories: dict[str, int] = {}
@@ -43,12 +91,12 @@ class UnflushedPaths:
         """Record a directory that contains a new name."""
         if _CAN_FLUSH_DIRECTORIES:
             with self._lock:
-                self._directories[directory] = next(self._ticket)
+                self._directories.add(_plain(directory), next(self._ticket))
 
     def note_file(self, file: str) -> None:
         """Record a new file whose contents are not flushed."""
         with self._lock:
-            self._files.add(file)
+            self._files.add(_plain(file), next(self._ticket))
         self.note(os.path.dirname(file))
 
     def flush(self, roots: Sequence[str], files: Sequence[str] = ()) -> None:
@@ -58,18 +106,19 @@ class UnflushedPaths:
         durable.
         """
         with self._lock:
-            late = [file for file in self._files if any(_holds(root, file) for root in roots)]
-            noted = {d: t for d, t in self._directories.items() if any(_holds(r, d) or _holds(d, r) for r in roots)}
+            late = dict(entry for root in roots for entry in self._files.below(root))
+            noted = dict(entry for root in roots for entry in self._directories.below(root))
+            noted.update(entry for root in roots for entry in self._directories.above(_plain(root)))
         parents = dict(entry for directory in noted for root in roots for entry in self._not_safe(directory, root))
-        _flush_all(files, late, {*noted, *map(os.path.dirname, parents)})
+        _flush_all(files, [*late], {*noted, *map(os.path.dirname, parents)})
         with self._lock:  # not before the flush, because a concurrent commit must also flush these names
             if len(self._safe_directories) > SAFE_DIRECTORIES:
                 self._safe_directories.clear()
             self._safe_directories.update(parents)
-            self._files.difference_update(late)
+            for file, ticket in late.items():
+                self._files.remove(file, ticket)
             for directory, ticket in noted.items():
-                if self._directories.get(directory) == ticket:
-                    del self._directories[directory]
+                self._directories.remove(directory, ticket)
 
     def _not_safe(self, directory: str, root: str) -> list[tuple[str, int]]:
         """Return the path and inode of a directory and its parents below the root, unless their names are durable."""
@@ -135,6 +184,14 @@ def _flush(path: str, mode: int, *, may_be_gone: bool) -> None:
         fsync(handle)
     finally:
         os.close(handle)
+
+
+def _plain(path: str) -> str:
+    return path.rstrip(os.sep) or os.sep
+
+
+def _ended(path: str) -> str:
+    return path.rstrip(os.sep) + os.sep
 
 
 def _holds(outer: str, inner: str) -> bool:
