@@ -46,7 +46,7 @@ NOT_ALL_VALUES = {
 """Columns with some rejected values: type, error text, and the condition for the other values."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
