@@ -61,7 +61,8 @@ class ListWalk:
         )
         lists.quantizer.search_c(*buffers.of_centroids)
         lists.leave_out_empty(buffers.partitions)
-        lists.with_lists(buffers.partitions).index.search_preassigned_c(*buffers.of_lists)
+        loaded = lists.with_lists(buffers.partitions)  # keeps the lists during the search, if others replace them
+        loaded.index.search_preassigned_c(*buffers.of_lists)
         distances, positions = buffers.distances[0].copy(), buffers.positions[0].copy()
         self._free.append(buffers)
         if positions[-1] < 0:
