@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.coarse_codes import rounding_error
 from unit.index.vector.written import Made, clustered, made
 
 from lance_duck.errors import InvalidInputError
@@ -45,24 +46,12 @@ def nearest(case: Made, asked: np.ndarray, k: int, allowed: np.ndarray | None = 
     return np.sort(found, axis=1)[:, :k]
 
 
-def rounding_error(case: Made, asked: np.ndarray) -> float:
-    """Return how much the rounded lookup tables of 4-bit codes may change a distance. It is 0 for other codes."""
-    written, book = case.written, case.written.codebook
-    if book is None or written.metadata["nbits"] != 4:
-        return 0
-    parts, _, width = book.shape
-    asked = normalized(asked) if written.metric == "cosine" else asked
-    filled = written.centroids[np.array(written.lengths) > 0]
-    origins = np.zeros_like(filled[:1]) if written.metric == "dot" else filled
-    split = (asked[:, None] - origins[None]).reshape(-1, parts, 1, width)
-    tables = (split * book).sum(axis=3) if written.metric == "dot" else ((split - book) ** 2).sum(axis=3)
-    step = float(np.ptp(tables, axis=2).max()) / 255
-    return (parts + 1) / 2 * step / (2 if written.metric == "cosine" else 1)
-
-
 def check(case: Made, asked: np.ndarray, hits: Hits, k: int, allowed: np.ndarray | None = None) -> None:
     """The hits are the nearest, with the distances of just these positions."""
-    error = 2e-4 + rounding_error(case, asked)
+    written, error = case.written, 2e-4
+    if written.codebook is not None and written.metadata["nbits"] == 4:
+        filled = written.centroids[np.array(written.lengths) > 0]
+        error += rounding_error(written.codebook, filled, written.metric, asked)
     np.testing.assert_allclose(hits.distances, nearest(case, asked, k, allowed), rtol=1e-4, atol=error)
     found = reference(case, asked)
     there = hits.positions >= 0
