@@ -17,10 +17,10 @@ from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.table_scan import HasTable
 
 if TYPE_CHECKING:
-    from lance_duck.scan.searches import builder, following, prepared, prepared_filter, request
+    from lance_duck.scan.searches import builder, prepared, prepared_base, prepared_filter, request
 else:
-    builder, following, prepared, prepared_filter, request = lazy.modules(
-        globals(), "lance_duck.scan.searches", "builder", "following", "prepared", "prepared_filter", "request"
+    builder, prepared, prepared_base, prepared_filter, request = lazy.modules(
+        globals(), "lance_duck.scan.searches", "builder", "prepared", "prepared_base", "prepared_filter", "request"
     )
 
 
@@ -131,5 +131,5 @@ class Searches:
         return {
             "indexes": table.snapshot.shared_bytes(),
             "columns": table.taker.decoded.nbytes,
-            "prepared_searches": following.prepared_bytes(self.handle),
+            "prepared_searches": prepared_base.prepared_bytes(self.handle),
         }

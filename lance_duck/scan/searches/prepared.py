@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ID
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.scan.scored.layout import SCORE
-from lance_duck.scan.searches.following import Prepared
+from lance_duck.scan.searches.prepared_base import Prepared
 from lance_duck.scan.searches.request import (
     cached_scan,
     cached_words,
@@ -28,6 +29,7 @@ from lance_duck.scan.searches.request import (
 )
 from lance_duck.scan.table_scan import HasTable, TableScan
 from lance_duck.scan.text.columns import is_text_column
+from lance_duck.scan.text.prepared import WordSearch
 from lance_duck.scan.text.query.tree import FullTextQuery, no_query
 from lance_duck.scan.text.request import words_in
 from lance_duck.telemetry.metrics import ROWS_RETURNED
@@ -37,25 +39,36 @@ _REFUSED: Final = ("full_text_query", "hybrid")
 _QUERY: Final = pa.field(QUERY, pa.int32(), nullable=False)
 
 
-class _Version:
-    """The searches for rows and for row ids in one version of the table. None if they cannot be cached."""
+_S = TypeVar("_S", NearestScan, WordSearch)
 
-    def __init__(self, table: TableScan, arguments: Mapping[str, Any], id_arguments: Mapping[str, Any]) -> None:
-        self.table = table
-        self.rows: NearestScan | None = None
-        self.ids: NearestScan | None = None
-        if is_plain_search(arguments):
-            self.rows, self.ids = cached_scan(table, arguments), cached_scan(table, id_arguments)
-        self.has_row_ids = table.snapshot.has_stable_row_ids
+
+@dataclass(frozen=True)
+class _Version(Generic[_S]):
+    """The searches in one version of the table.
+
+    Attributes:
+        table: The version.
+        rows: The search for rows, or None if it cannot be cached.
+        ids: The search for row ids, or None if it cannot be cached.
+    """
+
+    table: TableScan
+    rows: _S | None
+    ids: _S | None
+
+    @property
+    def has_row_ids(self) -> bool:
+        """Whether row ids are stored. Otherwise, they are the addresses."""
+        return self.table.snapshot.has_stable_row_ids
 
     @property
     def nbytes(self) -> int:
-        """Size of what the search refers to, in bytes."""
+        """Size of the open index and of the row addresses that the search refers to, in bytes."""
         return 0 if self.rows is None else self.rows.nbytes
 
 
 @checked_calls
-class PreparedVectorSearch(Prepared[_Version]):
+class PreparedVectorSearch(Prepared[_Version[NearestScan]]):
     """A prepared vector search, from `LanceDataset.prepare_search`. Safe to use from several threads and after a fork.
 
     Each call searches the version that the dataset has at that time. After a change of the table through the dataset,
@@ -121,29 +134,17 @@ class PreparedVectorSearch(Prepared[_Version]):
         """
         return self(queries)
 
-    def _made(self, table: TableScan) -> _Version:
-        return _Version(table, self._arguments, self._id_arguments)
+    def _made(self, table: TableScan) -> _Version[NearestScan]:
+        if not is_plain_search(self._arguments):
+            return _Version(table, None, None)
+        return _Version(table, cached_scan(table, self._arguments), cached_scan(table, self._id_arguments))
 
     def _with(self, q: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return {**arguments, "nearest": {**arguments["nearest"], "q": q}}
 
 
-class _WordVersion:
-    """The searches for rows and for row ids in one version of the table. None if they cannot be cached."""
-
-    def __init__(self, table: TableScan, arguments: Mapping[str, Any], id_arguments: Mapping[str, Any]) -> None:
-        self.table = table
-        self.rows, self.ids = cached_words(table, arguments), cached_words(table, id_arguments)
-        self.has_row_ids = table.snapshot.has_stable_row_ids
-
-    @property
-    def nbytes(self) -> int:
-        """Size of what the search refers to, in bytes."""
-        return 0 if self.rows is None else self.rows.nbytes
-
-
 @checked_calls
-class PreparedTextSearch(Prepared[_WordVersion]):
+class PreparedTextSearch(Prepared[_Version[WordSearch]]):
     """A prepared search for words, from `LanceDataset.prepare_search`. Safe to use from several threads and in forks.
 
     Each call searches the version that the dataset has at that time. After a change of the table through the dataset,
@@ -215,8 +216,8 @@ class PreparedTextSearch(Prepared[_WordVersion]):
         numbers = np.repeat(np.arange(len(tables), dtype=np.int32), [table.num_rows for table in tables])
         return pa.concat_tables(tables).add_column(0, _QUERY, pa.array(numbers))
 
-    def _made(self, table: TableScan) -> _WordVersion:
-        return _WordVersion(table, self._arguments, self._id_arguments)
+    def _made(self, table: TableScan) -> _Version[WordSearch]:
+        return _Version(table, cached_words(table, self._arguments), cached_words(table, self._id_arguments))
 
     def _request(self, q: Any) -> Any:
         if q is None:

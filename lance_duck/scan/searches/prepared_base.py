@@ -1,4 +1,4 @@
-"""What is prepared once, follows the versions of a dataset, and is closed."""
+"""Base class of prepared searches and filters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ALIVE_LOCK: Final = Lock()
 
 
 class _OfVersion(Protocol):
-    """What is kept for one version of the table."""
+    """The part that depends on the version of the table."""
 
     @property
     def table(self) -> TableScan: ...
@@ -30,7 +30,7 @@ _V = TypeVar("_V", bound=_OfVersion)
 
 
 class Prepared(ABC, Generic[_V]):
-    """What is prepared once, and follows the versions of a dataset until it is closed.
+    """A search or filter that is prepared once, and again for each new version of a dataset, until it is closed.
 
     Args:
         handle: The dataset.

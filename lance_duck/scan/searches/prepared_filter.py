@@ -10,8 +10,8 @@ import pyarrow as pa
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.scan.options import ScanOptions
-from lance_duck.scan.searches.following import Prepared
 from lance_duck.scan.searches.key_lookup import KeyLookup, bound_column
+from lance_duck.scan.searches.prepared_base import Prepared
 from lance_duck.scan.searches.request import cached_lookup, scanned
 from lance_duck.scan.sql.tokens import tokens
 from lance_duck.scan.table_scan import HasTable, TableScan
