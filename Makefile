@@ -69,7 +69,7 @@ test-hosts: $(READY) $(HOSTS) $(if $(shell command -v npm),$(AZURITE))  ## test 
 test: $(READY)  ## run the quick tests, at most six minutes; ROOM=scan: all tests of one room
 	$(PYTEST) -m $(if $(ROOM),'not slow' --room $(ROOM),'not slow and not rest') -n 2 --dist worksteal --slowest 30
 
-test-rest: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## run the tests that `test` leaves out, up to one second of each function
+test-rest: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## run the tests that `test` leaves out, up to two seconds of each function
 	$(PYTEST) -m 'not slow and rest' -n 2 --dist worksteal
 
 test-all: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## run the tests of `test` and `test-rest` together
