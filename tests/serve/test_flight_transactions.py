@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import adbc_driver_manager
+import duckdb
 import pytest
 from support.flight_sql import connected, rows
 
@@ -69,6 +70,23 @@ def test_the_number_of_begun_transactions_is_limited(transactions: FlightTransac
             ids(transactions, keys[64])
     transactions.end(keys[0], ANN, 1, is_commit=False)
     assert ids(transactions, keys[64]) == [1]
+
+
+def test_a_connection_that_cannot_begin_is_closed(database: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Connection] = []
+
+    def connect_without_begin() -> Connection:
+        cursor = database.cursor()
+        monkeypatch.setattr(cursor, "begin", lambda: cursor.execute("BEGIN; nonsense"))
+        opened.append(cursor)
+        return cursor
+
+    transactions = FlightTransactions(connect_without_begin)
+    key = transactions.begin(ANN, "peer")
+    with pytest.raises(duckdb.ParserException):
+        ids(transactions, key)
+    with pytest.raises(duckdb.ConnectionException, match="closed"):
+        opened[0].execute("SELECT 1")
 
 
 def test_a_connection_goes_on_after_the_rollback_of_an_expired_transaction(

@@ -283,10 +283,12 @@ def test_errors_name_candidates_and_hide_locations(tools: Server, folder: Path) 
         ("explain", {"query": "SELECT 1"}, "explain: unknown argument 'query': expected one of sql"),
         ("sample", {"table": "towns", "call": 1}, "unknown argument 'call'"),
         ("describe_table", {}, "describe_table: the argument 'table' is missing"),
+        ("sample", {"table": 7}, "sample: the argument 'table': input should be a valid string, found 7"),
+        ("sample", {"table": "towns", "rows": "x" * 500}, "sample: the argument 'rows': input should be a valid integer"),
         ("search", {"table": "shop.items", "words": "a", "colums": ["x"]}, "did you mean 'columns'?"),
     ],
 )
-def test_unknown_and_missing_arguments_are_refused(
+def test_unknown_missing_and_wrong_arguments_are_refused(
     tools: Server, tool: str, arguments: dict[str, Any], message: str
 ) -> None:
     assert message in refused(tools, tool, **arguments)

@@ -87,13 +87,16 @@ class FlightTransactions:
 
     def _begun(self, transaction: FlightTransaction) -> Connection:
         cursor = self._connect()
-        cursor.begin()
-        with self._lock:
-            if sum(each.cursor is not None for each in self._open.values()) < _MOST:
+        try:
+            cursor.begin()
+            with self._lock:
+                if sum(each.cursor is not None for each in self._open.values()) >= _MOST:
+                    raise BusyError("too many transactions are open", expected=f"at most {_MOST}")
                 transaction.cursor = cursor
-                return cursor
-        cursor.close()
-        raise BusyError("too many transactions are open", expected=f"at most {_MOST}")
+        except BaseException:
+            cursor.close()
+            raise
+        return cursor
 
     def end(self, key: bytes, caller: Caller, patience: float, *, is_commit: bool) -> None:
         """Commit a transaction, or roll it back. It ends even if this fails. Nothing remains of one that has expired.

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any, Final
 
 from lance_duck.serve.gate.refusals import AbandonedError, BodyTooLargeError, SlowBodyError
@@ -71,7 +72,7 @@ class Body:
                 piece = self._pieces.popleft()
                 self._kept -= len(piece)
                 if self._kept < _AHEAD <= self._kept + len(piece):
-                    self._loop.call_soon_threadsafe(self._has_room.set)
+                    self._go_on_receiving()
                 return piece
             if self._failure is not None:
                 raise self._failure
@@ -81,8 +82,10 @@ class Body:
         """Let `next_piece` raise an error instead of waiting."""
         with self._changed:
             self._pieces.clear()
+            self._kept = 0
             self._failure = error
             self._changed.notify_all()
+        self._go_on_receiving()
 
     async def wait_until_gone(self) -> None:
         """Receive the rest of the body for `next_piece`. Return when the client has closed the connection."""
@@ -107,6 +110,10 @@ class Body:
             if self._kept >= _AHEAD:
                 self._has_room.clear()
             self._changed.notify_all()
+
+    def _go_on_receiving(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._has_room.set)
 
     def _can_go_on(self) -> bool:
         return bool(self._pieces) or self._has_ended or self._failure is not None

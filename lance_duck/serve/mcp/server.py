@@ -13,9 +13,9 @@ from functools import partial
 from typing import Annotated, Any, Final, TypeVar
 from uuid import uuid4
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
-from lance_duck.arguments import refuse_unknown
+from lance_duck.arguments import refuse_unknown, shortened
 from lance_duck.duck.failures import meaning_of
 from lance_duck.errors import LanceDuckError, NotFoundError, UnsupportedError, install_extra
 from lance_duck.serve.gate.call import ServerCall
@@ -194,10 +194,10 @@ class McpApp:
 
 
 class _StrictServer(MCPServer):
-    """A server whose tools refuse unknown arguments, which the SDK would ignore, and name missing ones."""
+    """A server whose tools refuse unknown arguments, which the SDK would ignore, and name missing and wrong ones."""
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
-        """Call a tool. Raises ToolError for an argument that is unknown or missing."""
+        """Call a tool. Raises ToolError for an argument that is unknown, missing or of the wrong type."""
         tool = self._tool_manager.get_tool(name)
         if tool is not None:
             try:
@@ -207,7 +207,19 @@ class _StrictServer(MCPServer):
             missing = [each for each in tool.parameters.get("required", ()) if each not in arguments]
             if missing:
                 raise ToolError(f"{name}: the argument {missing[0]!r} is missing")
-        return await super().call_tool(name, arguments, context)
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise ToolError(f"{name}: {_wrong_argument(error.__cause__)}") from None
+            raise
+
+
+def _wrong_argument(error: ValidationError) -> str:
+    """Return the first wrong argument, what was expected, and what was found."""
+    first = error.errors(include_url=False)[0]
+    argument = ".".join(str(part) for part in first["loc"])
+    return f"the argument {argument!r}: {first['msg'].lower()}, found {shortened(first['input'])}"
 
 
 class _Running:
