@@ -284,7 +284,7 @@ def test_errors_name_candidates_and_hide_locations(tools: Server, folder: Path) 
         ("sample", {"table": "towns", "call": 1}, "unknown argument 'call'"),
         ("describe_table", {}, "describe_table: the argument 'table' is missing"),
         ("sample", {"table": 7}, "sample: the argument 'table': input should be a valid string, found 7"),
-        ("sample", {"table": "towns", "rows": "x" * 500}, "sample: the argument 'rows': input should be a valid integer"),
+        ("sample", {"table": "towns", "rows": "x" * 500}, "the argument 'rows': input should be a valid integer"),
         ("search", {"table": "shop.items", "words": "a", "colums": ["x"]}, "did you mean 'columns'?"),
     ],
 )
