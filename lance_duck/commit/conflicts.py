@@ -149,6 +149,16 @@ def same_keys(ours: Footprint, theirs: Footprint) -> bool:
     return theirs.inserted_keys is None or may_share_keys(ours.inserted_keys, theirs.inserted_keys)
 
 
+def same_shards(ours: Footprint, theirs: Footprint) -> bool:
+    """Return whether both merge SSTables of the same shard of the write-ahead log."""
+    return not ours.compacted_shards.isdisjoint(theirs.compacted_shards)
+
+
+def we_merge_shards(ours: Footprint, theirs: Footprint) -> bool:
+    """Return whether `ours` merges SSTables of the write-ahead log. Used if `theirs` may have merged the same ones."""
+    return bool(ours.compacted_shards)
+
+
 _SAME_FRAGMENTS: Rule = ((same_fragments, RETRY),)
 _SAME_ROWS: tuple[tuple[Condition, Verdict], ...] = (
     (same_fragments_unknown_rows, RETRY),
@@ -182,7 +192,8 @@ MATRIX: Mapping[str, Mapping[str, Rule]] = {
         **_REPLACES_TABLE,
         "Append": ((inserts_by_key, RETRY),),
         "Delete": _SAME_ROWS,
-        "Update": ((same_keys, RETRY), *_SAME_ROWS),
+        "Update": ((same_shards, INCOMPATIBLE), (same_keys, RETRY), *_SAME_ROWS),
+        "UpdateMemWalState": ((we_merge_shards, INCOMPATIBLE),),
         "DataOverlay": ((inserts_by_key, RETRY), (same_fragments, RETRY)),
         "DataReplacement": _SAME_FRAGMENTS,
         "Rewrite": _SAME_FRAGMENTS,

@@ -230,6 +230,13 @@ class Footprint:
         key_filter: _T.KeyExistenceFilter = self._message.inserted_rows
         return key_filter
 
+    @cached_property
+    def compacted_shards(self) -> frozenset[bytes]:
+        """Shards of the write-ahead log whose SSTables an Update merges into the table."""
+        if self.kind != "Update":
+            return frozenset()
+        return frozenset(table.shard_id.uuid for table in self._message.compacted_sstables)
+
     @property
     def is_known(self) -> bool:
         """Whether the operation is known."""

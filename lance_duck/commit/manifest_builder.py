@@ -157,6 +157,7 @@ def _update(draft: ManifestDraft, operation: transaction_pb2.Transaction.Update,
         values = coverage.family(operation.fields_for_preserving_frag_bitmap, draft.manifest.fields)
         sources = [*(f.id for f in updates), *operation.removed_fragment_ids]
         coverage.extend_to_moved(draft.segments, pure_ids, sources, values)
+    mem_wal.note_progress(draft.segments, operation.compacted_sstables)
 
 
 def _touch_updated(fragments: FragmentList, operation: transaction_pb2.Transaction.Update, version: int) -> None:

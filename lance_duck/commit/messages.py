@@ -105,6 +105,10 @@ def _index_message(i: op.RewrittenIndex) -> _T.Rewrite.RewrittenIndex:
     )
 
 
+def _sstable_message(table: op.CompactedSsTable) -> _T.CompactedSsTable:
+    return _T.CompactedSsTable(shard_id={"uuid": table.shard_id.bytes}, generation=table.generation)
+
+
 def _map_message(update: op.UpdateMap) -> _T.UpdateMap:
     entries = [_T.UpdateMap.Entry(key=key, value=value) for key, value in update.updates.items()]
     return _T.UpdateMap(update_entries=entries, replace=update.replace)
@@ -118,6 +122,7 @@ _WRITERS: Final[Parts] = {
     IndexMetadata: attrgetter("proto"),
     op.UpdateMap: _map_message,
     op.RewrittenIndex: _index_message,
+    op.CompactedSsTable: _sstable_message,
     **dict.fromkeys(_PARTS, _message),
 }
 
@@ -149,6 +154,7 @@ def _readers(where: str) -> Parts:
         IndexMetadata: partial(index_from_proto, where=where),
         op.UpdateMap: _map,
         op.RewrittenIndex: _index,
+        op.CompactedSsTable: lambda message: op.CompactedSsTable(_uuid(message.shard_id), message.generation),
         **{form: partial(_read, form, where=where) for form in _PARTS},
     }
 
@@ -160,13 +166,17 @@ def _map(message: _T.UpdateMap) -> op.UpdateMap:
 
 def _index(message: _T.Rewrite.RewrittenIndex) -> op.RewrittenIndex:
     return op.RewrittenIndex(
-        UUID(bytes=message.old_id.uuid.rjust(16, b"\0")[:16]),
-        UUID(bytes=message.new_id.uuid.rjust(16, b"\0")[:16]),
+        _uuid(message.old_id),
+        _uuid(message.new_id),
         message.new_index_details.type_url,
         message.new_index_details.value,
         message.new_index_version,
         tuple((f.path, f.size_bytes) for f in message.new_index_files),
     )
+
+
+def _uuid(message: table_pb2.UUID) -> UUID:
+    return UUID(bytes=message.uuid.rjust(16, b"\0")[:16])
 
 
 def _with_older_settings(operation: op.UpdateConfig, message: _T.UpdateConfig) -> op.UpdateConfig:

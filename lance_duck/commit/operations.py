@@ -74,11 +74,20 @@ class Overwrite(Operation):
 
 
 @dataclass(frozen=True)
+class CompactedSsTable:
+    """The newest SSTable of a shard of the write-ahead log that is merged into the table. See `snapshot.mem_wal`."""
+
+    shard_id: UUID
+    generation: int
+
+
+@dataclass(frozen=True)
 class Update(Operation):
     """Change rows by deleting and rewriting them, or with new files for some columns.
 
     Attributes:
         updated_fragment_offsets: Offsets of rows that changed in place, by fragment id, as serialized roaring bitmaps.
+        compacted_sstables: SSTables of the write-ahead log that this change merges. pylance's class lacks this field.
     """
 
     removed_fragment_ids: Sequence[int] = ()
@@ -89,6 +98,7 @@ class Update(Operation):
     update_mode: str = REWRITE_ROWS
     inserted_rows: KeyExistenceFilter | None = None
     updated_fragment_offsets: Mapping[int, bytes] = field(default_factory=lambda: MappingProxyType({}))
+    compacted_sstables: Sequence[CompactedSsTable] = ()
 
 
 @dataclass(frozen=True)

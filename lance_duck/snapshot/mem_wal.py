@@ -16,11 +16,11 @@ from uuid import UUID
 
 from google.protobuf.message import DecodeError
 
-from lance_duck.errors import UnsupportedError, warn_of_log
+from lance_duck.errors import IncompatibleError, UnsupportedError, warn_of_log
 from lance_duck.snapshot.snapshot import Snapshot
 from lance_duck.wire.index import MEM_WAL
 from lance_duck.wire.paths import WRITE_AHEAD_LOG
-from lance_duck.wire.pb import index_pb2, table_pb2
+from lance_duck.wire.pb import index_pb2, table_pb2, transaction_pb2
 from lance_duck.wire.schema import schema_from_proto
 from lance_duck.wire.schema_write import primary_key
 
@@ -106,6 +106,41 @@ def forget_progress(before: Sequence[table_pb2.IndexMetadata], after: Sequence[t
         details.ClearField("index_catchup")
         details.MergeFrom(progress)
         entry.index_details.value = details.SerializeToString()
+
+
+def note_progress(
+    segments: Iterable[table_pb2.IndexMetadata], merged: Sequence[transaction_pb2.Transaction.CompactedSsTable]
+) -> None:
+    """Record merged SSTables in the entry of a write-ahead log.
+
+    Args:
+        segments: Segments of the next version. The log's entry is changed in place.
+        merged: The newest merged SSTable of each shard.
+
+    Raises:
+        IncompatibleError: The log was removed, or another writer has merged these SSTables.
+    """
+    if not merged:
+        return
+    entry = next((segment for segment in segments if segment.name == MEM_WAL), None)
+    if entry is None:
+        raise IncompatibleError("the write-ahead log (MemWAL) was removed from the table while it was merged")
+    details = index_pb2.MemWalIndexDetails.FromString(entry.index_details.value)
+    known = {each.shard_id.uuid: each for each in details.compacted_sstables}
+    for table in merged:
+        shard = known.get(table.shard_id.uuid)
+        if shard is None:
+            shard = details.compacted_sstables.add(shard_id=table.shard_id)
+        elif shard.generation >= table.generation:
+            raise IncompatibleError(
+                "another writer has merged the same rows of the write-ahead log (MemWAL)",
+                where=f"shard {UUID(bytes=table.shard_id.uuid)}",
+                expected=f"a generation above {shard.generation}",
+                found=table.generation,
+                remedy="call checkout_latest() on the dataset, and compact the log again",
+            )
+        shard.generation = table.generation
+    entry.index_details.value = details.SerializeToString()
 
 
 def warn_of_waiting_rows(snapshot: Snapshot, change: str, *, removes: bool = False) -> None:

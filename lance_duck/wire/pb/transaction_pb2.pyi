@@ -174,8 +174,15 @@ class Transaction(_message.Message):
         exact: Transaction.KeyExistenceFilter.ExactHashes
         bloom: Transaction.KeyExistenceFilter.BloomFilter
         def __init__(self, field_ids: _Optional[_Iterable[int]] = ..., exact: _Optional[_Union[Transaction.KeyExistenceFilter.ExactHashes, _Mapping]] = ..., bloom: _Optional[_Union[Transaction.KeyExistenceFilter.BloomFilter, _Mapping]] = ...) -> None: ...
+    class CompactedSsTable(_message.Message):
+        __slots__ = ("shard_id", "generation")
+        SHARD_ID_FIELD_NUMBER: _ClassVar[int]
+        GENERATION_FIELD_NUMBER: _ClassVar[int]
+        shard_id: _table_pb2.UUID
+        generation: int
+        def __init__(self, shard_id: _Optional[_Union[_table_pb2.UUID, _Mapping]] = ..., generation: _Optional[int] = ...) -> None: ...
     class Update(_message.Message):
-        __slots__ = ("removed_fragment_ids", "updated_fragments", "new_fragments", "fields_modified", "fields_for_preserving_frag_bitmap", "update_mode", "inserted_rows", "updated_fragment_offsets", "updated_fragment_offset_bitmaps")
+        __slots__ = ("removed_fragment_ids", "updated_fragments", "new_fragments", "fields_modified", "compacted_sstables", "fields_for_preserving_frag_bitmap", "update_mode", "inserted_rows", "updated_fragment_offsets", "updated_fragment_offset_bitmaps")
         class UpdatedFragmentOffsetsEntry(_message.Message):
             __slots__ = ("key", "value")
             KEY_FIELD_NUMBER: _ClassVar[int]
@@ -194,6 +201,7 @@ class Transaction(_message.Message):
         UPDATED_FRAGMENTS_FIELD_NUMBER: _ClassVar[int]
         NEW_FRAGMENTS_FIELD_NUMBER: _ClassVar[int]
         FIELDS_MODIFIED_FIELD_NUMBER: _ClassVar[int]
+        COMPACTED_SSTABLES_FIELD_NUMBER: _ClassVar[int]
         FIELDS_FOR_PRESERVING_FRAG_BITMAP_FIELD_NUMBER: _ClassVar[int]
         UPDATE_MODE_FIELD_NUMBER: _ClassVar[int]
         INSERTED_ROWS_FIELD_NUMBER: _ClassVar[int]
@@ -203,12 +211,13 @@ class Transaction(_message.Message):
         updated_fragments: _containers.RepeatedCompositeFieldContainer[_table_pb2.DataFragment]
         new_fragments: _containers.RepeatedCompositeFieldContainer[_table_pb2.DataFragment]
         fields_modified: _containers.RepeatedScalarFieldContainer[int]
+        compacted_sstables: _containers.RepeatedCompositeFieldContainer[Transaction.CompactedSsTable]
         fields_for_preserving_frag_bitmap: _containers.RepeatedScalarFieldContainer[int]
         update_mode: Transaction.UpdateMode
         inserted_rows: Transaction.KeyExistenceFilter
         updated_fragment_offsets: _containers.MessageMap[int, Transaction.UInt32List]
         updated_fragment_offset_bitmaps: _containers.ScalarMap[int, bytes]
-        def __init__(self, removed_fragment_ids: _Optional[_Iterable[int]] = ..., updated_fragments: _Optional[_Iterable[_Union[_table_pb2.DataFragment, _Mapping]]] = ..., new_fragments: _Optional[_Iterable[_Union[_table_pb2.DataFragment, _Mapping]]] = ..., fields_modified: _Optional[_Iterable[int]] = ..., fields_for_preserving_frag_bitmap: _Optional[_Iterable[int]] = ..., update_mode: _Optional[_Union[Transaction.UpdateMode, str]] = ..., inserted_rows: _Optional[_Union[Transaction.KeyExistenceFilter, _Mapping]] = ..., updated_fragment_offsets: _Optional[_Mapping[int, Transaction.UInt32List]] = ..., updated_fragment_offset_bitmaps: _Optional[_Mapping[int, bytes]] = ...) -> None: ...
+        def __init__(self, removed_fragment_ids: _Optional[_Iterable[int]] = ..., updated_fragments: _Optional[_Iterable[_Union[_table_pb2.DataFragment, _Mapping]]] = ..., new_fragments: _Optional[_Iterable[_Union[_table_pb2.DataFragment, _Mapping]]] = ..., fields_modified: _Optional[_Iterable[int]] = ..., compacted_sstables: _Optional[_Iterable[_Union[Transaction.CompactedSsTable, _Mapping]]] = ..., fields_for_preserving_frag_bitmap: _Optional[_Iterable[int]] = ..., update_mode: _Optional[_Union[Transaction.UpdateMode, str]] = ..., inserted_rows: _Optional[_Union[Transaction.KeyExistenceFilter, _Mapping]] = ..., updated_fragment_offsets: _Optional[_Mapping[int, Transaction.UInt32List]] = ..., updated_fragment_offset_bitmaps: _Optional[_Mapping[int, bytes]] = ...) -> None: ...
     class UpdateMap(_message.Message):
         __slots__ = ("update_entries", "replace")
         class Entry(_message.Message):
