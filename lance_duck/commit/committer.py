@@ -157,6 +157,8 @@ def _warn_of_log(snapshot: Snapshot, operation: Operation) -> None:
     if isinstance(operation, CreateIndex):
         if any(segment.name == MEM_WAL for segment in operation.removed_indices):
             mem_wal.warn_of_waiting_rows(snapshot, "removal of the log", removes=True)
+    elif isinstance(operation, Update) and operation.compacted_sstables:
+        return
     elif isinstance(operation, Overwrite | Update | Delete | DataReplacement | DataOverlay):
         mem_wal.warn_of_waiting_rows(snapshot, operation.name, removes=isinstance(operation, Overwrite))
     elif isinstance(operation, Restore) and mem_wal.has_log(snapshot):
