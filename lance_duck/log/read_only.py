@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from lance_duck.errors import UnsupportedError
+from lance_duck.snapshot.with_log import unchangeable
 from lance_duck.store import Store
 
 _CHANGES: Final = frozenset({"create", "put", "put_if_absent", "delete", "copy"})
@@ -26,13 +26,4 @@ class ReadOnlyStore:
         return getattr(self._store, name)
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise log_refusal(self._store.uri)
-
-
-def log_refusal(uri: str) -> UnsupportedError:
-    """Return the error for a change of a table that is read with its log."""
-    return UnsupportedError(
-        "a table that is read with its write-ahead log (MemWAL) cannot be changed",
-        where=uri,
-        remedy="open it without log to change the main table",
-    )
+        raise unchangeable(self._store.uri)

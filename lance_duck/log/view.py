@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.arguments import unknown_value
-from lance_duck.errors import NotFoundError, UnsupportedError
+from lance_duck.errors import NotFoundError
 from lance_duck.log import keys as key_sets
 from lance_duck.log.read_only import ReadOnlyStore
 from lance_duck.log.sources import EntryRows, LogSchema, SsTableRows, open_sstable, read_entries, read_keys
@@ -33,6 +33,7 @@ from lance_duck.scan.predicate.tree import In
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot, Version, open_snapshot, shards
 from lance_duck.snapshot.shards import Shard
+from lance_duck.snapshot.with_log import only_newest
 from lance_duck.store import Store
 from lance_duck.wire.column_path import split_path
 from lance_duck.wire.fragment import Fragment
@@ -62,15 +63,6 @@ def open_view(
     if asof is not None or not is_newest:
         raise only_newest(os.fspath(uri))
     return log_view(open_snapshot(uri, version, None, storage_options), mode)
-
-
-def only_newest(uri: str) -> UnsupportedError:
-    """Return the error for an older version of a table with its log."""
-    return UnsupportedError(
-        "a table that is read with its write-ahead log has only its newest version",
-        where=uri,
-        remedy="open the version without log",
-    )
 
 
 def log_view(base: Snapshot, mode: str) -> LogView:

@@ -18,8 +18,8 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from lance_duck.errors import CorruptError, NotFoundError, UnsupportedError
-from lance_duck.snapshot.snapshot import Snapshot
+from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError, UnsupportedError
+from lance_duck.snapshot.snapshot import Snapshot, open_snapshot
 from lance_duck.store import Store, join_uri
 from lance_duck.wire.index import MEM_WAL, IndexMetadata
 from lance_duck.wire.manifest import parse_message
@@ -150,6 +150,29 @@ def open_shards(snapshot: Snapshot) -> tuple[Shard, ...]:
     merged = merged_generations(snapshot)
     shards = (open_shard(snapshot.store, name, merged.get(name, 0)) for name in shard_names(snapshot.store))
     return tuple(shard for shard in shards if shard.tables or shard.entries)
+
+
+def waiting_rows(snapshot: Snapshot) -> str | None:
+    """Describe the rows of a table's log that are not in the main table, for messages. Returns None without a log.
+
+    Rows that newer rows replace are counted, too.
+    """
+    if log_entry(snapshot) is None:
+        return None
+    try:
+        parts = open_shards(snapshot)
+        tables = [_num_rows(snapshot, table) for part in parts for table in part.tables]
+        entries = [read_entry(snapshot.store, path).num_rows for part in parts for path in part.entries]
+    except LanceDuckError as error:
+        return f"unknown, because {error}"
+    return f"{sum(tables)} in SSTables ({len(tables)}), {sum(entries)} in newer entries ({len(entries)})"
+
+
+def _num_rows(snapshot: Snapshot, table: SsTable) -> int:
+    if table.num_rows is not None:
+        return table.num_rows
+    uri = join_uri(snapshot.uri, table.path)
+    return open_snapshot(uri, storage_options=snapshot.location.storage_options).count_rows()
 
 
 def read_entry(store: Store, path: str) -> pa.Table:
