@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
@@ -19,6 +19,7 @@ from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.optimize import Upkeep
 from lance_duck.redact import shown
 from lance_duck.scan.arguments import CountArguments, HeadArguments, ScanArguments, TakeArguments
+from lance_duck.scan.arrow import in_memory
 from lance_duck.scan.blobs.methods import BlobReads
 from lance_duck.scan.duckdb.nodes import predicate_from_node
 from lance_duck.scan.duckdb.pushed import ByCaller
@@ -47,6 +48,7 @@ from lance_duck.verbs.versions.versions import VersionChanges, refuse_both
 
 if TYPE_CHECKING:
     from lance_duck import fragment as fragment_handle
+    from lance_duck.log import view as log_views
     from lance_duck.maintenance import auto_cleanup
     from lance_duck.scan import sql_query
     from lance_duck.scan.indexes import indexed_columns as indexed
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from lance_duck.verbs.public import bases, named_tables
 else:
     fragment_handle = lazy.modules(globals(), "lance_duck", "fragment")
+    log_views = lazy.modules(globals(), "lance_duck.log", "view")
     auto_cleanup = lazy.modules(globals(), "lance_duck.maintenance", "auto_cleanup")
     sql_query = lazy.modules(globals(), "lance_duck.scan", "sql_query")
     indexed = lazy.modules(globals(), "lance_duck.scan.indexes", "indexed_columns")
@@ -83,6 +86,7 @@ def dataset(
     table_id: Sequence[str] | None = None,
     base_store_params: Mapping[str, Mapping[str, str]] | None = None,
     cache: str | os.PathLike[str] | None = None,
+    log: str | None = None,
     **refused: Any,
 ) -> LanceDataset:
     """Open a Lance table.
@@ -108,6 +112,9 @@ def dataset(
         table_id: Name of the table in that catalog, as a list of its parts.
         base_store_params: Object store settings of base paths, by path.
         cache: A local folder that caches the files of a table in an object store. Same as the storage option `cache`.
+        log: Also read rows that are only in the write-ahead log of LanceDB (MemWAL): "flushed" reads its SSTables,
+            "fresh" also its newest entries. The dataset cannot be changed, and its rows do not have row ids. None reads
+            the main table alone.
         refused: pylance's `session` is not supported.
 
     Raises:
@@ -125,6 +132,9 @@ def dataset(
     if base_store_params:
         snapshot = open_snapshot(uri, version, asof, storage_options)
         storage_options = bases.with_base_options(storage_options, base_store_params, snapshot.base_paths)
+    if log is not None:
+        table = TableScan(log_views.open_view(uri, version, asof, storage_options, log))
+        return LanceDataset(uri, default_scan_options=default_scan_options, table=table)
     return LanceDataset(uri, version, asof, storage_options, default_scan_options, commit_lock)
 
 
@@ -409,17 +419,7 @@ class LanceDataset(
         table = self.handle.table.restricted(expression)
         return type(self)(self.uri, default_scan_options=self._defaults, table=table)
 
-    def sort_by(self, sorting: Any, **options: Any) -> pads.InMemoryDataset:
-        """Sort the rows in memory. See `pyarrow.dataset.Dataset.sort_by`."""
-        return _in_memory("sort_by", self.to_table().sort_by, sorting, **options)
-
-    def join(self, right_dataset: pads.Dataset, keys: Any, *args: Any, **options: Any) -> pads.InMemoryDataset:
-        """Join with another dataset in memory. See `pyarrow.dataset.Dataset.join`."""
-        return _in_memory("join", self.to_table().join, right_dataset.to_table(), keys, *args, **options)
-
-    def join_asof(self, right_dataset: pads.Dataset, *args: Any, **options: Any) -> pads.InMemoryDataset:
-        """Join with another dataset on the nearest key, in memory. See `pyarrow.dataset.Dataset.join_asof`."""
-        return _in_memory("join_asof", self.to_table().join_asof, right_dataset.to_table(), *args, **options)
+    sort_by, join, join_asof = in_memory.sort_by, in_memory.join, in_memory.join_asof
 
     def __len__(self) -> int:
         return self.count_rows()
@@ -490,10 +490,3 @@ class _DatasetHandle(Handle):
 
 def _reopen(uri: str, snapshot: Snapshot, restriction: Any, defaults: Mapping[str, Any]) -> LanceDataset:
     return LanceDataset(uri, default_scan_options=defaults, table=TableScan(snapshot, restriction))
-
-
-def _in_memory(what: str, compute: Callable[..., pa.Table], *args: Any, **options: Any) -> pads.InMemoryDataset:
-    try:
-        return pads.InMemoryDataset(compute(*args, **options))
-    except (pa.ArrowException, ValueError, KeyError) as error:
-        raise InvalidInputError(f"pyarrow cannot compute this {what}", found=str(error)) from error

@@ -13,7 +13,7 @@ from lance_duck.cli.show import ByteCount, show, write_json
 from lance_duck.errors import LanceDuckError
 from lance_duck.namespaces import Namespace
 from lance_duck.redact import shown
-from lance_duck.wire.index import MEM_WAL
+from lance_duck.snapshot import shards
 
 
 def info(
@@ -115,7 +115,7 @@ def _flat(facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _facts(dataset: ld.LanceDataset) -> dict[str, Any]:
     files = list(_files(dataset))
     fragments = dataset.get_fragments()
-    has_log = any(index["name"] == MEM_WAL for index in dataset.list_indices())
+    waiting = shards.waiting_rows(dataset.handle.snapshot)
     return {
         "uri": shown(dataset.uri),
         "version": dataset.version,
@@ -131,7 +131,7 @@ def _facts(dataset: ld.LanceDataset) -> dict[str, Any]:
         "branches": sorted(dataset.branches.list()),
         **({"view_of": dataset.view_query} if dataset.view_query else {}),
         **({"computed_columns": dataset.computed_columns} if dataset.computed_columns else {}),
-        **({"not_read": "rows that are in the write-ahead log alone"} if has_log else {}),
+        **({"not_read": f"rows that are in the write-ahead log alone: {waiting}"} if waiting else {}),
     }
 
 

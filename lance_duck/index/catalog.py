@@ -253,17 +253,18 @@ def _segment(
     reason = _unreadable(metadata, kind) or _unfitting(snapshot, metadata, path, kind)
     if reason is not None or kind is None or path is None:
         return IgnoredSegment(metadata, reason or "cannot be used")
-    by_row_id = names_rows_by_id(kind, metadata.version, snapshot)
+    is_moved = metadata.base_id is not None and metadata.base_id in snapshot.moved
+    by_row_id = not is_moved and names_rows_by_id(kind, metadata.version, snapshot)
     try:
         covered = roaring_values(metadata.fragment_bitmap or b"", "list of fragments", _MOST_FRAGMENTS)
-        reuse = None if by_row_id else reuse_of(snapshot)
+        reuse = None if by_row_id or is_moved else reuse_of(snapshot)
         covered = covered if reuse is None else reuse.coverage(covered)
     except LanceDuckError as error:
         return IgnoredSegment(metadata, str(error))
     field = snapshot.schema.by_id(metadata.keys[0])
     fragments = _without_rewritten(snapshot, field, np.intersect1d(covered, present, assume_unique=True))
     fragments = without_overlaid(snapshot, {each.id for each in field.walk()}, metadata.dataset_version, fragments)
-    if needs_reach(snapshot, kind, metadata.version):
+    if not is_moved and needs_reach(snapshot, kind, metadata.version):
         fragments = reached(snapshot, metadata, kind, field.storage_type, fragments)
     return Segment(metadata, kind, field, path, field.storage_type, fragments, by_row_id)
 

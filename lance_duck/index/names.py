@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,7 @@ from lance_duck.rows.row_set import RowSet
 from lance_duck.snapshot import Snapshot
 
 _FEW = 1 << 16  # larger sets of stable row ids are first reduced to ids that a fragment can contain
+_NOWHERE = np.uint64(2**64 - 1)  # the largest fragment id is never used
 _LISTED_SHARE = 4  # with more than 1/4 of all rows requested, a mask of all live rows is built
 
 
@@ -28,7 +31,10 @@ def covered_rows(snapshot: Snapshot, segment: Segment, names: RowSet) -> RowSet:
         covered = names if len(names) <= _FEW else index.clip(names)
         addresses, lives = index.addresses(covered.rows())
         return RowSet.of(addresses[lives]).only(segment.fragments.tolist())
-    reuse = reuse_of(snapshot)
+    moved = _moved(snapshot, segment)
+    if moved is not None:
+        names = RowSet({moved[old]: part for old, part in names.parts.items() if old in moved})
+    reuse = reuse_of(snapshot) if moved is None else None
     rows = (names if reuse is None else reuse.follow_rows(names)).only(segment.fragments.tolist())
     check_rows(snapshot, segment, rows)
     return rows
@@ -47,7 +53,8 @@ class Follower:
         self._segment = segment
         self._keeps_deleted = keeps_deleted
         self._ids = _ids(snapshot) if segment.by_row_id else None
-        self._reuse = None if segment.by_row_id else reuse_of(snapshot)
+        self._moved = _moved(snapshot, segment)
+        self._reuse = None if segment.by_row_id or self._moved is not None else reuse_of(snapshot)
         fragments = [snapshot.fragment(i) for i in segment.fragments.tolist()]
         self._sizes = np.array([snapshot.physical_rows(f) for f in fragments], np.int64)
         self._deleted = [snapshot.deletion_vector(f) for f in fragments]
@@ -77,6 +84,8 @@ class Follower:
         if self._ids is not None:
             addresses, lives = self._ids.addresses(names)
             return addresses, lives & np.isin(addresses >> np.uint64(32), self._segment.fragments)
+        if self._moved is not None:
+            names = _readdressed(names, self._moved)
         addresses, living = (names, None) if self._reuse is None else self._reuse.follow(names)
         place, within, covered = self._slots.find(addresses)
         if living is not None:
@@ -137,6 +146,21 @@ def check_rows(snapshot: Snapshot, segment: Segment, rows: RowSet) -> None:
                 expected=f"below {physical}",
                 found=part.max(),
             )
+
+
+def _moved(snapshot: Snapshot, segment: Segment) -> Mapping[int, int] | None:
+    """Return the new ids of the fragments whose rows a segment of an SSTable stores, or None for other segments."""
+    base_id = segment.metadata.base_id
+    return None if base_id is None else snapshot.moved.get(base_id)
+
+
+def _readdressed(addresses: NDArray[np.uint64], moved: Mapping[int, int]) -> NDArray[np.uint64]:
+    """Return addresses with new fragment ids. Addresses of unknown fragments get an id that no fragment has."""
+    result = np.full_like(addresses, _NOWHERE)
+    for old, new in moved.items():
+        is_here = addresses >> np.uint64(32) == old
+        result[is_here] = addresses[is_here] & np.uint64(0xFFFFFFFF) | np.uint64(new << 32)
+    return result
 
 
 def _ids(snapshot: Snapshot) -> RowIdIndex:

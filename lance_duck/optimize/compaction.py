@@ -216,8 +216,8 @@ def compact_table(
     progress: Callable[[int, int], Any] | None = None,
 ) -> CompactionMetrics:
     """Compact a table, and move its handle to the new version: see `DatasetOptimizer.compact_files`."""
-    settings = compaction_options(options, dataset.handle.snapshot.config)
-    compacted = compact.compact(dataset.handle.snapshot, settings, properties, progress)
+    settings = compaction_options(options, dataset.handle.main.config)
+    compacted = compact.compact(dataset.handle.main, settings, properties, progress)
     dataset.handle.move_to(compacted.snapshot)
     return _metrics(compacted.committed)
 

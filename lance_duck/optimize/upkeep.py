@@ -77,8 +77,8 @@ class Upkeep(ConfigChanges):
             error_if_tagged_old_versions=error_if_tagged_old_versions,
         )
         if dry_run:
-            return cleanup.explain_cleanup(self.handle.snapshot, policy, None).stats
-        return cleanup.cleanup(self.handle.snapshot, policy, delete_rate_limit, delete_concurrency)
+            return cleanup.explain_cleanup(self.handle.main, policy, None).stats
+        return cleanup.cleanup(self.handle.main, policy, delete_rate_limit, delete_concurrency)
 
     def explain_cleanup_old_versions(
         self,
@@ -116,7 +116,7 @@ class Upkeep(ConfigChanges):
             delete_unverified=delete_unverified,
             error_if_tagged_old_versions=error_if_tagged_old_versions,
         )
-        return cleanup.explain_cleanup(self.handle.snapshot, policy, max_files if include_files else None)
+        return cleanup.explain_cleanup(self.handle.main, policy, max_files if include_files else None)
 
     def validate(self) -> None:
         """Read all data of this version: manifest, deletion files, row ids, indexes, and every value.
@@ -124,7 +124,7 @@ class Upkeep(ConfigChanges):
         Raises:
             CorruptError: The version is damaged. The message lists the problems: see `find_problems`.
         """
-        validation.validate(self.handle.snapshot)
+        validation.validate(self.handle.main)
 
     def check_files(self) -> list[files.FileCheck]:
         """Compare all files of this version with their checksums, regardless of the storage options.
@@ -133,7 +133,7 @@ class Upkeep(ConfigChanges):
             Path, kind, size in bytes, and status of each file: "sound", "damaged", or "none" if the file does not have
             checksums. Includes tags, branches, and blob sidecars that have digests.
         """
-        return files.check_files(self.handle.snapshot)
+        return files.check_files(self.handle.main)
 
     def repair(self, *, dry_run: bool = False, restore_deleted: bool = False) -> losses.Losses:
         """Remove unreadable data: rows with a lost value, and damaged index segments.
@@ -158,7 +158,7 @@ class Upkeep(ConfigChanges):
             UnsupportedError: This package does not support a file. The file may be intact.
             RetryableError: Another change was committed first.
         """
-        found = losses.find_losses(self.handle.snapshot)
+        found = losses.find_losses(self.handle.main)
         if found.deletions and not restore_deleted and not dry_run:
             raise CorruptError(
                 f"the deletion files of fragments {list(found.deletions)} cannot be read",
@@ -166,12 +166,12 @@ class Upkeep(ConfigChanges):
                 remedy="restore an older version, or repair(restore_deleted=True): their deleted rows come back",
             )
         if found and not dry_run:
-            after = repairs.repair(self.handle.snapshot, found.rows, found.deletions, found.segments, found.overlays)
+            after = repairs.repair(self.handle.main, found.rows, found.deletions, found.segments, found.overlays)
             self.handle.move_to(after)
         if found.renamed and not dry_run:
-            self.handle.move_to(commits.run_again(self.handle.snapshot, repairs.rename_items))
+            self.handle.move_to(commits.run_again(self.handle.main, repairs.rename_items))
         return found
 
     def find_problems(self) -> list[validation.Problem]:
         """Read all data of this version like `validate`, and return its problems."""
-        return validation.find_problems(self.handle.snapshot)
+        return validation.find_problems(self.handle.main)

@@ -24,7 +24,7 @@ from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate.tree import Opaque, Path, Predicate
 from lance_duck.scan.routing import Routes
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot import Snapshot, shards
 from lance_duck.store.request import watched
 from lance_duck.wire.index import MEM_WAL
 
@@ -93,8 +93,10 @@ def _rows_given(options: ScanOptions, limit: int | None, offset: int) -> Iterato
 def _scan(table: TableScan, plan: ScanPlan, options: ScanOptions, verbose: bool) -> Iterator[str]:
     snapshot = table.snapshot
     yield f"LanceScan: uri={shown(snapshot.uri)}, {version_of(snapshot)}"
-    if any(index.name == MEM_WAL for index in snapshot.indices):
-        yield f"  not read: rows that are only in the write-ahead log (index {MEM_WAL})"
+    if snapshot.log is not None:
+        yield f"  with rows of the write-ahead log: {snapshot.log}"
+    elif (waiting := shards.waiting_rows(snapshot)) is not None:
+        yield f"  not read: rows that are only in the write-ahead log (index {MEM_WAL}): {waiting}"
     yield f"  columns: {', '.join(plan.projection.schema.names) or 'none'}"
     yield f"  fragments: {len(plan.fragments)} of {len(snapshot.fragments)}"
     if plan.filter is not None:

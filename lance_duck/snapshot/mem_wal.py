@@ -4,34 +4,32 @@
     _mem_wal/{shard}/wal/{bits}.arrow         rows in write order; {bits}: the position, in the same form
     _mem_wal/{shard}/{folder of an SSTable}/  a table of rows that are not merged into the main table yet
 
-This package never changes the log. The log's index entry stores the last merged SSTable of each shard.
+This package never changes the log. The log's index entry stores the last merged SSTable of each shard: see
+`snapshot.shards`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 from uuid import UUID
 
 from google.protobuf.message import DecodeError
 
-from lance_duck.errors import IncompatibleError, UnsupportedError, warn_of_log
+from lance_duck.errors import CorruptError, IncompatibleError, UnsupportedError, warn_of_log
+from lance_duck.snapshot import shards
 from lance_duck.snapshot.snapshot import Snapshot
 from lance_duck.wire.index import MEM_WAL
-from lance_duck.wire.paths import WRITE_AHEAD_LOG
 from lance_duck.wire.pb import index_pb2, table_pb2, transaction_pb2
 from lance_duck.wire.schema import schema_from_proto
 from lance_duck.wire.schema_write import primary_key
 
-_SHARD: Final = rf"{WRITE_AHEAD_LOG}/(?P<shard>[0-9a-f-]{{36}})"
-_FILE: Final = re.compile(rf"{_SHARD}/(?P<folder>manifest|wal)/(?P<bits>[01]{{64}})\.(?:binpb|arrow)")
 _warned: Final[set[str]] = set()
 
 
 def has_log(snapshot: Snapshot) -> bool:
     """Return whether a table has a write-ahead log."""
-    return any(index.name == MEM_WAL for index in snapshot.indices)
+    return shards.log_entry(snapshot) is not None
 
 
 def refuse_values(snapshot: Snapshot) -> None:
@@ -154,11 +152,10 @@ def warn_of_waiting_rows(snapshot: Snapshot, change: str, *, removes: bool = Fal
     Raises:
         MemWalWarning: Warnings of this category are errors.
     """
-    entry = next((index for index in snapshot.indices if index.name == MEM_WAL), None)
-    if entry is None or (snapshot.uri in _warned and not removes):
+    if not has_log(snapshot) or (snapshot.uri in _warned and not removes):
         return
-    shards = _waiting_shards(snapshot, entry.details)
-    if not shards:
+    waiting = _waiting_shards(snapshot)
+    if not waiting:
         return
     effect = (
         "readers will no longer find these rows"
@@ -166,36 +163,26 @@ def warn_of_waiting_rows(snapshot: Snapshot, change: str, *, removes: bool = Fal
         else "readers of the log still see these rows, and merging them later undoes the change for their keys"
     )
     warn_of_log(
-        f"{snapshot.uri}: {change} does not change rows in {len(shards)} unmerged shards of the "
+        f"{snapshot.uri}: {change} does not change rows in {len(waiting)} unmerged shards of the "
         f"write-ahead log (MemWAL): {effect}. Merge the log first."
     )
     _warned.add(snapshot.uri)
 
 
-def _waiting_shards(snapshot: Snapshot, details: bytes) -> list[str]:
+def _waiting_shards(snapshot: Snapshot) -> list[str]:
     """Return the shards with unmerged rows. Includes shards whose state cannot be read."""
     try:
-        message = index_pb2.MemWalIndexDetails.FromString(details)
-        merged = {str(UUID(bytes=each.shard_id.uuid)): each.generation for each in message.compacted_sstables}
-    except (DecodeError, ValueError):
+        merged = shards.merged_generations(snapshot)
+    except CorruptError:
         merged = {}
-    newest: dict[tuple[str, str], tuple[int, str]] = {}
-    for entry in snapshot.store.walk(WRITE_AHEAD_LOG):
-        if (match := _FILE.fullmatch(entry.path)) is not None:
-            key = match["shard"], match["folder"]
-            newest[key] = max(newest.get(key, (0, "")), (int(match["bits"][::-1], 2), entry.path))
     waiting = []
-    for shard in sorted({shard for shard, _ in newest}):
-        position, _ = newest.get((shard, "wal"), (0, ""))
-        _, path = newest.get((shard, "manifest"), (0, ""))
+    for name in shards.shard_names(snapshot.store):
         try:
-            state = index_pb2.ShardManifest.FromString(snapshot.store.get(path) if path else b"")
-        except DecodeError:
-            waiting.append(shard)
-            continue
-        is_merged = all(table.generation <= merged.get(shard, 0) for table in state.sstables)
-        if not is_merged or position > state.replay_after_wal_entry_position:
-            waiting.append(shard)
+            shard = shards.open_shard(snapshot.store, name, merged.get(name, 0))
+            if shard.tables or shard.entries:
+                waiting.append(name)
+        except CorruptError:
+            waiting.append(name)
     return waiting
 
 

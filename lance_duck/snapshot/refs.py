@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 from lance_duck.arguments import did_you_mean, known_names
 from lance_duck.checksums.sealed import check_json, sealed_json
-from lance_duck.errors import AlreadyExistsError, CorruptError, InvalidInputError, NotFoundError
+from lance_duck.errors import AlreadyExistsError, CorruptError, InvalidInputError, LanceDuckError, NotFoundError
 from lance_duck.store import Store, join_uri, open_store
 from lance_duck.wire import paths
 
@@ -126,6 +126,23 @@ def read_tag(store: Store, name: str) -> Tag:
             manifest_size=_optional(raw, "manifestSize", int, where),
             metadata=_optional(raw, "metadata", dict, where) or {},
         )
+
+
+def suggested_tag(store: Store, uri: str, name: str) -> Tag:
+    """Return the tag of this name. The error for a missing one suggests a branch of the same name."""
+    try:
+        return read_tag(store, name)
+    except NotFoundError as error:
+        try:
+            read_branch(store, name)
+        except LanceDuckError:
+            raise error from None
+        raise NotFoundError(
+            error.what,
+            where=uri,
+            expected=error.expected,
+            remedy=f"a branch of this name exists: pass ({name!r}, None)",
+        ) from error
 
 
 def list_branches(store: Store) -> dict[str, Branch]:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import date, datetime
 from functools import cached_property
 from os import PathLike
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from lance_duck.cache import LruCache, SizedCache
@@ -82,7 +83,12 @@ class Snapshot:
         collect: Takes an operation that is committed on this version, and whether newer versions would have to be
             checked. Returns the next version in memory. The operations are committed together later. None for a
             version whose operations are committed at once.
+        log: Which rows of the write-ahead log a `LogView` contains, or None.
+        moved: New ids of the fragments of SSTables, by base id and old id.
     """
+
+    log: str | None = None
+    moved: Mapping[int, Mapping[int, int]] = MappingProxyType({})
 
     def __init__(self, location: Location, manifest: Manifest, store: Store | None = None) -> None:
         self.location = location
@@ -342,10 +348,14 @@ class Snapshot:
         """Return another version of the branch, committed or not. Both versions share open files and stores."""
         snapshot = Snapshot(self.location, manifest)
         if snapshot.base_paths == self.base_paths:
-            snapshot._files, snapshot._deletions = self._files, self._deletions
-            snapshot._shared = self._shared
-            snapshot._bases.root, snapshot._bases.stores = self._bases.root, self._bases.stores
+            snapshot.share_with(self)
+            snapshot._bases.stores = self._bases.stores
         return snapshot
+
+    def share_with(self, other: Snapshot) -> None:
+        """Use the open files and the store of another version of the table with the same root."""
+        self._files, self._deletions, self._shared = other._files, other._deletions, other._shared
+        self._bases.root = other._bases.root
 
     def _let_go(self, after: Snapshot) -> None:
         """Release segments that a later version does not contain. Does nothing if a segment list cannot be read."""
@@ -459,7 +469,7 @@ def _resolve(location: Location, version: Version | None) -> tuple[Location, int
         return location, version
     root = location.root
     if isinstance(version, str):
-        tag = _tag(root, version)
+        tag = refs.suggested_tag(root.store(), root.uri, version)
         return root.at(refs.branch_uri(root.uri, tag.branch)), tag.version
     if isinstance(version, tuple) and len(version) == 2:
         branch, number = version
@@ -474,23 +484,6 @@ def _resolve(location: Location, version: Version | None) -> tuple[Location, int
     raise InvalidInputError(
         "not a version", where="version", expected="a number, a tag or (branch, number or tag)", found=repr(version)
     )
-
-
-def _tag(root: Location, name: str) -> refs.Tag:
-    """Return the tag of this name. The error for a missing one suggests a branch of the same name."""
-    try:
-        return refs.read_tag(root.store(), name)
-    except NotFoundError as error:
-        try:
-            refs.read_branch(root.store(), name)
-        except LanceDuckError:
-            raise error from None
-        raise NotFoundError(
-            error.what,
-            where=root.uri,
-            expected=error.expected,
-            remedy=f"a branch of this name exists: pass ({name!r}, None)",
-        ) from error
 
 
 def _reopen(location: Location, manifest_path: str) -> Snapshot:

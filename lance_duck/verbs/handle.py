@@ -7,6 +7,7 @@ from abc import abstractmethod
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot.with_log import refuse_change
 
 
 class Handle:
@@ -27,14 +28,23 @@ class Handle:
         return self.table.snapshot
 
     @property
+    def main(self) -> Snapshot:
+        """The version that the handle reads. Raises an error if it contains rows of a write-ahead log."""
+        refuse_change(self.snapshot)
+        return self.snapshot
+
+    @property
     def base(self) -> Snapshot:
-        """The version that row changes start from. Raises an error if the handle is restricted to some rows."""
+        """The version that row changes start from.
+
+        Raises an error if the handle is restricted to some rows, or contains rows of a write-ahead log.
+        """
         if self.table.restriction is not None:
             raise InvalidInputError(
                 "a filtered dataset cannot be changed",
                 remedy="open the table again, and change its rows with a predicate",
             )
-        return self.snapshot
+        return self.main
 
     def checkout(self, snapshot: Snapshot) -> None:
         """Move to another version of the table. Other handles do not move."""

@@ -20,6 +20,7 @@ from lance_duck.scan.indexes.bounds import NOTHING, RowBounds, beside
 from lance_duck.scan.indexes.plan import AllOf, AnyOf, ByName, IndexLeaf, IndexPlan, Open
 from lance_duck.scan.projection import ROW_ID
 from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot.with_log import refuse_row_ids
 from lance_duck.store import local_path
 from lance_duck.store.costs import REQUESTS_AT_ONCE
 from lance_duck.telemetry.metrics import INDEX_USES
@@ -257,6 +258,8 @@ def _has_order(snapshot: Snapshot, plan: ByName) -> bool:
 
 def _rows_named(snapshot: Snapshot, plan: ByName, fragments: frozenset[int]) -> RowSet:
     """Return the rows of some fragments whose row ids or addresses satisfy a plan. They may include deleted rows."""
+    if plan.column == ROW_ID:
+        refuse_row_ids(snapshot)
     if isinstance(plan.query, Between):
         return RowSet.of_ranges(_ranges(snapshot, plan.query, fragments))
     names: NDArray[np.uint64] = plan.query.values.to_numpy()

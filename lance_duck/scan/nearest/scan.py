@@ -132,7 +132,7 @@ class NearestScan:
 
     @cached_property
     def _lone_columns(self) -> LoneColumns:
-        has_row_ids = self._table.snapshot.has_stable_row_ids
+        has_row_ids = self._table.snapshot.has_stable_row_ids or self._table.snapshot.log is not None
         return LoneColumns(self._layout(False), DISTANCE, self._table.taker, has_row_ids=has_row_ids)
 
     @cached_property

@@ -20,6 +20,7 @@ from lance_duck.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS,
 from lance_duck.scan.read.row_access import RowAccess, as_points, choose_row_access
 from lance_duck.snapshot import Snapshot
 from lance_duck.snapshot.overlays import with_overlays
+from lance_duck.snapshot.with_log import refuse_row_ids
 from lance_duck.store import local_path
 from lance_duck.store.costs import REQUESTS_AT_ONCE
 from lance_duck.store.request import ByteSource, Request, gather
@@ -122,6 +123,8 @@ class FragmentReader:
             row_offset: Number of live rows before this fragment in the table.
         """
         offsets = np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows
+        if name in (ROW_ID, CREATED_AT, LAST_UPDATED_AT):
+            refuse_row_ids(self._snapshot)
         if name in (ROW_ADDRESS, ROW_ID):
             ids = self._snapshot.row_ids(self.fragment) if name == ROW_ID else None
             return pa.array(row_addresses(self.fragment.id, offsets) if ids is None else ids.take(offsets))

@@ -23,6 +23,7 @@ from lance_duck.scan.read.assemble import assemble
 from lance_duck.scan.read.column_cache import MOST_OF_ALL, DecodedColumn, DecodedColumns
 from lance_duck.scan.read.fragment_reader import ColumnCache, Columns, FragmentReader, open_at_once
 from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot.with_log import refuse_row_ids
 from lance_duck.store.request import Request, gather, run
 from lance_duck.wire.fragment import Fragment
 
@@ -114,6 +115,7 @@ class Taker:
 
         Stable row ids of rows that do not exist or are deleted are skipped.
         """
+        refuse_row_ids(self._snapshot)
         index = self._snapshot.row_id_index
         if index is None:
             return self.by_address(row_ids, projection)

@@ -58,8 +58,8 @@ class _Version(Generic[_S]):
 
     @property
     def has_row_ids(self) -> bool:
-        """Whether row ids are stored. Otherwise, they are the addresses."""
-        return self.table.snapshot.has_stable_row_ids
+        """Whether row ids are not the addresses: they are stored, or do not exist."""
+        return self.table.snapshot.has_stable_row_ids or self.table.snapshot.log is not None
 
     @property
     def nbytes(self) -> int:

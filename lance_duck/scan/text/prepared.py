@@ -83,5 +83,5 @@ class WordSearch:
 
     @cached_property
     def _lone_columns(self) -> LoneColumns:
-        has_row_ids = self._table.snapshot.has_stable_row_ids
+        has_row_ids = self._table.snapshot.has_stable_row_ids or self._table.snapshot.log is not None
         return LoneColumns(self._scan.layout, SCORE, self._table.taker, has_row_ids=has_row_ids)

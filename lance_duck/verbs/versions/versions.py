@@ -89,7 +89,7 @@ class VersionChanges(TableMethods):
             NotFoundError: The version does not exist.
             InvalidInputError: The name is not valid for a branch.
         """
-        start = start_branch(self.handle.snapshot, branch, reference, storage_options)
+        start = start_branch(self.handle.main, branch, reference, storage_options)
         return type(self)(start.uri, table=TableScan(start))
 
     def shallow_clone(
@@ -112,7 +112,7 @@ class VersionChanges(TableMethods):
             AlreadyExistsError: The path already contains a table.
             NotFoundError: The version does not exist.
         """
-        clone = copy_version(self.handle.snapshot, target_path, reference, storage_options, shallow=True)
+        clone = copy_version(self.handle.main, target_path, reference, storage_options, shallow=True)
         return type(self)(os.fspath(target_path), table=TableScan(clone))
 
     def deep_clone(
@@ -122,7 +122,7 @@ class VersionChanges(TableMethods):
         storage_options: Mapping[str, str] | None = None,
     ) -> Self:
         """Create a table from a version of this table, with copies of all files: see `shallow_clone`."""
-        clone = copy_version(self.handle.snapshot, target_path, reference, storage_options, shallow=False)
+        clone = copy_version(self.handle.main, target_path, reference, storage_options, shallow=False)
         return type(self)(os.fspath(target_path), table=TableScan(clone))
 
     @staticmethod
@@ -144,15 +144,15 @@ class VersionChanges(TableMethods):
 
         No other process may change the table meanwhile. If interrupted, it can be run again.
         """
-        store = self.handle.snapshot.store
+        store = self.handle.main.store
         for name in all_versions(store):
             if name.naming == 1:
                 store.copy(name.path, ManifestName(name.version, 2).path)
                 store.sync()
                 store.delete([name.path])
-        location = self.handle.snapshot.location
+        location = self.handle.main.location
         self.handle.move_to(
-            open_snapshot(location.uri, self.handle.snapshot.version, storage_options=location.storage_options)
+            open_snapshot(location.uri, self.handle.main.version, storage_options=location.storage_options)
         )
 
 

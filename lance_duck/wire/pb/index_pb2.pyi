@@ -328,9 +328,11 @@ class ShardManifest(_message.Message):
     def __init__(self, version: _Optional[int] = ..., replay_after_wal_entry_position: _Optional[int] = ..., sstables: _Optional[_Iterable[_Union[SsTable, _Mapping]]] = ...) -> None: ...
 
 class SsTable(_message.Message):
-    __slots__ = ("generation", "path")
+    __slots__ = ("generation", "path", "num_rows")
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
+    NUM_ROWS_FIELD_NUMBER: _ClassVar[int]
     generation: int
     path: str
-    def __init__(self, generation: _Optional[int] = ..., path: _Optional[str] = ...) -> None: ...
+    num_rows: int
+    def __init__(self, generation: _Optional[int] = ..., path: _Optional[str] = ..., num_rows: _Optional[int] = ...) -> None: ...
