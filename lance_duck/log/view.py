@@ -108,6 +108,7 @@ class LogView(Snapshot):
     Attributes:
         log: The mode.
         main: Version of the main table.
+        parts: The parts of the shards that are in the view.
     """
 
     log: str
@@ -121,14 +122,14 @@ class LogView(Snapshot):
         self.log = mode
         self.main = base
         self.moved = built.moved
-        self._parts = parts
+        self.parts = parts
         self._masks = built.masks
         self._memory = built.memory
         self._segments = (*base.indices, *built.segments)
         self.share_with(base)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LogView, (self.main, self.log, self._parts)
+        return LogView, (self.main, self.log, self.parts)
 
     @property
     def store(self) -> Store:
@@ -166,7 +167,7 @@ class LogView(Snapshot):
 
     def is_newest(self) -> bool:
         """Return whether neither the main table nor the part of the log in this view has changed."""
-        return self.main.checkout() is self.main and _open_shards(self.main, self.log) == self._parts
+        return self.main.checkout() is self.main and _open_shards(self.main, self.log) == self.parts
 
 
 class _Build:

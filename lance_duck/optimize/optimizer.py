@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from lance_duck import lazy
-from lance_duck.arguments import checked_calls
+from lance_duck.arguments import byte_count, checked_calls
 from lance_duck.errors import InvalidInputError
 from lance_duck.maintenance.auto_cleanup import INTERVAL, OLDER_THAN, RETAIN
 from lance_duck.maintenance.options import CompactionArguments
@@ -14,10 +14,12 @@ from lance_duck.optimize.compaction import CompactionMetrics, compact_table
 from lance_duck.verbs.versions.config import ConfigChanges
 
 if TYPE_CHECKING:
+    from lance_duck.optimize import log_compaction
     from lance_duck.verbs import change
     from lance_duck.verbs.indexes import kinds
     from lance_duck.verbs.indexes import optimize as index_upkeep
 else:
+    log_compaction = lazy.modules(globals(), "lance_duck.optimize", "log_compaction")
     change = lazy.modules(globals(), "lance_duck.verbs", "change")
     kinds, index_upkeep = lazy.modules(globals(), "lance_duck.verbs.indexes", "kinds", "optimize")
 
@@ -119,6 +121,37 @@ class DatasetOptimizer:
         options = index_upkeep.OptimizeOptions(num_indices_to_merge, index_names, retrain, told, memory_limit)
         properties = change.transaction_properties(commit_message, transaction_properties)
         self._dataset.handle.move_to(index_upkeep.optimize_indices(self._dataset.handle.base, options, properties)[0])
+
+    def compact_log(
+        self,
+        *,
+        memory_limit: int | str | None = None,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> log_compaction.LogCompactionMetrics:
+        """Merge the SSTables of LanceDB's write-ahead log (MemWAL) into the main table, as one version.
+
+        Newer rows replace rows with the same primary key, and deleted keys are deleted. Rows that are not in an SSTable
+        yet stay in the log. The log's files do not change, and its writers may go on writing. Without SSTables, no new
+        version is created.
+
+        Args:
+            memory_limit: Approximate memory limit for rows of the log, in bytes or as a string such as "256MB". More
+                rows are spilled to a temporary file.
+            commit_message: Message to store with the transaction.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
+
+        Raises:
+            IncompatibleError: Another writer has merged the same rows, or removed the log.
+            CommitConflictError: All retries lost the race.
+            CorruptError: A file of the log is corrupt.
+            UnsupportedError: A primary key column is nested.
+        """
+        limit = None if memory_limit is None else byte_count(memory_limit, "memory_limit")
+        properties = change.transaction_properties(commit_message, transaction_properties)
+        after, metrics = log_compaction.compact_log(self._dataset.handle.base, properties, limit)
+        self._dataset.handle.move_to(after)
+        return metrics
 
     def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig) -> None:
         """Enable automatic cleanup of the table: see `lance_duck.maintenance.auto_cleanup`.

@@ -51,7 +51,7 @@ class Life:
     def step(self) -> None:
         number = self.rng.randrange(2)
         shard = self.shards[number]
-        match self.rng.choices(["put", "delete", "flush", "merge", "main"], [6, 3, 3, 1, 1])[0]:
+        match self.rng.choices(["put", "delete", "flush", "merge", "compact", "main"], [6, 3, 3, 1, 1, 1])[0]:
             case "put":
                 keys = [2 * key + number for key in self.rng.choices(range(25), k=self.rng.randrange(4))]
                 rows = [row(self.rng, key) for key in keys]
@@ -68,12 +68,19 @@ class Life:
                     self.pending[number] = {}
             case "merge" if self.tables[number]:
                 shard.merge()
-                for table in self.tables[number]:
-                    self.main |= table
-                self.main = {key: each for key, each in self.main.items() if each is not None}
-                self.tables[number] = []
+                self._merge(number)
+            case "compact":
+                ld.dataset(self.path).optimize.compact_log()
+                for each in range(2):
+                    self._merge(each)
             case "main":
                 self._change_main()
+
+    def _merge(self, number: int) -> None:
+        for table in self.tables[number]:
+            self.main |= table
+        self.main = {key: each for key, each in self.main.items() if each is not None}
+        self.tables[number] = []
 
     def _change_main(self) -> None:
         dataset = ld.dataset(self.path)

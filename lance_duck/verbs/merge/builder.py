@@ -18,27 +18,25 @@ from lance_duck.commit.operations import REWRITE_COLUMNS
 from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.markup import PlanText
 from lance_duck.redact import shown
-from lance_duck.scan.blobs.copies import kept_blobs
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.change import check_patience, transaction_properties
 from lance_duck.verbs.handle import TableMethods
 from lance_duck.verbs.merge.columns import check_columns, rewrite_columns
 from lance_duck.verbs.merge.commit import MergeResult, WrittenMerge, commit_merge, joined_parts, merge_newest
-from lance_duck.verbs.merge.match import MergeMatches, match_rows
-from lance_duck.verbs.merge.parts import MergePart
+from lance_duck.verbs.merge.match import match_rows
+from lance_duck.verbs.merge.parts import write_matches
 from lance_duck.verbs.merge.plan import DEDUPES, DELETE, FAIL, MODES, NOTHING, UPDATE, MergePlan
 from lance_duck.verbs.merge.source import MergeSource
-from lance_duck.verbs.merge.write import new_rows, ordered_matches
+from lance_duck.verbs.merge.write import ordered_matches
 from lance_duck.verbs.public.bases import target_bases
 from lance_duck.verbs.public.lance_operation import Transaction
 from lance_duck.verbs.public.operation_convert import from_transaction
 from lance_duck.verbs.rows.draft import UncommittedFiles
-from lance_duck.verbs.rows.rows_moved import Offsets, delete_offsets, moved_rows, offsets_by_fragment
+from lance_duck.verbs.rows.rows_moved import delete_offsets
 from lance_duck.wire.schema import Schema
 from lance_duck.wire.schema_write import primary_key
 from lance_duck.wire.transaction import transaction_from_proto
-from lance_duck.write.files import write_new_fragments
 from lance_duck.write.options import WriteOptions, storage_version
 
 _T = TypeVar("_T")
@@ -364,25 +362,5 @@ def _write_merge(
             "num_deleted_rows": 0,
         }
         return WrittenMerge(update, None, None, counts, plan.is_conditional)
-    part = _write_part(snapshot, source, matches, options, draft)
+    part = write_matches(snapshot, source, matches, options, draft)
     return joined_parts(snapshot, plan, source.schema.names, [part], lambda rows: delete_offsets(snapshot, rows, draft))
-
-
-def _write_part(
-    snapshot: Snapshot, source: MergeSource, matches: MergeMatches, options: WriteOptions, draft: UncommittedFiles
-) -> MergePart:
-    if any(field.blob_version for top in (*source.missing, *source.partial) for field in top.walk()):
-        options = replace(options, blobs=kept_blobs(snapshot))
-    fragments = tuple(
-        write_new_fragments(snapshot.store, snapshot.schema, new_rows(snapshot, source, matches), options)
-    )
-    draft.note_fragments(fragments)
-    if snapshot.has_stable_row_ids:
-        fragments = moved_rows(fragments, matches.row_ids, matches.created_at)
-    return MergePart(
-        fragments,
-        Offsets(offsets_by_fragment(matches.updated)),
-        Offsets(offsets_by_fragment(matches.deleted)),
-        len(matches.inserted),
-        source.key_columns(matches.inserted),
-    )

@@ -144,6 +144,37 @@ def write_part(
     )
 
 
+def write_matches(
+    snapshot: Snapshot, source: MergeSource, matches: MergeMatches, options: WriteOptions, draft: UncommittedFiles
+) -> MergePart:
+    """Write the only part of a merge from its matches.
+
+    Args:
+        snapshot: The version to merge into.
+        source: The source.
+        matches: The matches, in the order of `ordered_matches`.
+        options: Write options.
+        draft: Records the files, and deletes them if the change fails.
+
+    Raises:
+        InvalidInputError: An inserted row lacks a non-nullable column.
+    """
+    if any(field.blob_version for top in (*source.missing, *source.partial) for field in top.walk()):
+        options = replace(options, blobs=kept_blobs(snapshot))
+    rows = new_rows(snapshot, source, matches)
+    fragments = tuple(write_new_fragments(snapshot.store, snapshot.schema, rows, options))
+    draft.note_fragments(fragments)
+    if snapshot.has_stable_row_ids:
+        fragments = moved_rows(fragments, matches.row_ids, matches.created_at)
+    return MergePart(
+        fragments,
+        Offsets(offsets_by_fragment(matches.updated)),
+        Offsets(offsets_by_fragment(matches.deleted)),
+        len(matches.inserted),
+        source.key_columns(matches.inserted),
+    )
+
+
 @dataclass
 class _PartWriter:
     """Writes the pairs of a part, and collects the results that are not stored in fragments."""

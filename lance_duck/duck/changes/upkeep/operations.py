@@ -223,6 +223,14 @@ def _create_scalar_index(table: TableHandle, given: Given) -> None:
     table.current().create_scalar_index(given["column"], "BTREE", given.get("name"), replace=False)
 
 
+def _compact_log(table: TableHandle, given: Given) -> Rows:
+    """Merge the SSTables of the write-ahead log."""
+    dataset = table.current()
+    limit = None if "memory_limit" not in given else number_or_text(given["memory_limit"])
+    metrics = dataset.optimize.compact_log(memory_limit=limit)
+    return _figures("compact_log", dataset, {"version": dataset.version, **vars(metrics)})
+
+
 def _validate(table: TableHandle, _: Given) -> Rows:
     """Read the whole table, and return a row for each problem."""
     return [(problem.where, problem.what) for problem in table.current().find_problems()]
@@ -320,6 +328,7 @@ _OF_FILES: Final = (
     CHECKPOINT,
     SET_AUTO_CLEANUP,
     UNSET_AUTO_CLEANUP,
+    TableOperation("compact_log", _compact_log, _FIGURES, {"memory_limit": "VARCHAR"}),
     TableOperation(
         "validate", _validate, _PROBLEMS, note="The whole table would be checked. Nothing was read.", writes=False
     ),
