@@ -62,6 +62,7 @@ POSITIONS = [
     *("OPTIMIZE '{path}'", "VACUUM '{path}'", "REINDEX '{path}'", "SHOW INDEXES ON '{path}'"),
     *("CALL lance_compact_files('{path}')", "CALL lance_restore('{path}', 1)", "FROM lance_compact_files('{path}')"),
     *("CALL lance_create_tag('{path}', 'a', 1)", "CALL lance_validate('{path}')"),
+    "CALL lance_compact_log('{path}')",
     *("ATTACH '{path}' AS o (TYPE lance)", "ATTACH '{path}' AS o (TYPE lance, READ_ONLY)", "ATTACH '{path}' AS o"),
     *("ATTACH '{path}' AS o (TYPE lance, NAMESPACE 'x')", "ATTACH 'x' AS o (TYPE lance, ENDPOINT '{path}')"),
     *("EXPORT DATABASE '{path}'", "USE memory; EXPORT DATABASE '{path}'", "USE memory; IMPORT DATABASE '{path}'"),

@@ -72,6 +72,7 @@ FUNCTIONS = [
     "FROM lance_fts('{t}', 's', 'a')",
     "FROM lance_vector_search('{t}', 'v', [1.0])",
     "CALL lance_compact('{t}')",
+    "CALL lance_compact_log('{t}')",
 ]
 
 
