@@ -452,9 +452,13 @@ def compact(
             help="Combine overlay files above this number per fragment; 0 combines all.",
         ),
     ] = None,
+    order_by: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help='Sort all rows by this column, such as "day DESC". Repeatable.'),
+    ] = (None),
     as_json: JsonOption = False,
 ) -> None:
-    """Merge small fragments and drop deleted rows. Also merges overlays."""
+    """Merge small fragments and drop deleted rows. Also merges overlays, and sorts rows."""
 
 
 @app.command()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
+from lance_duck import lazy
 from lance_duck.cli.bar import progress_bar
 from lance_duck.cli.open import manifest_of, open_folder, open_table
 from lance_duck.cli.show import ByteCount, report, show
@@ -12,6 +15,11 @@ from lance_duck.cli.sources import place_of_source
 from lance_duck.cli.terminal import complain
 from lance_duck.cli.transfer import write_rows_of
 from lance_duck.maintenance.validation.keys import key_problems
+
+if TYPE_CHECKING:
+    from lance_duck.duck.changes.upkeep import orderings
+else:
+    orderings = lazy.modules(globals(), "lance_duck.duck.changes.upkeep", "orderings")
 
 
 def write(
@@ -32,13 +40,18 @@ def compact(
     table: str,
     target_rows: int | None = None,
     max_overlays: int | None = None,
+    order_by: Sequence[str] | None = None,
     as_json: bool = False,
 ) -> None:
     """Merge small fragments and drop deleted rows. Also merges overlays."""
     dataset = open_table(table)
+    columns = None if order_by is None else [orderings.ordering_of(dataset, text) for text in order_by]
     with progress_bar("compacting") as progress:
         metrics = dataset.optimize.compact_files(
-            target_rows_per_fragment=target_rows, max_overlays_per_fragment=max_overlays, progress=progress
+            target_rows_per_fragment=target_rows,
+            max_overlays_per_fragment=max_overlays,
+            order_by=columns,
+            progress=progress,
         )
     report({"version": dataset.version, **vars(metrics)}, as_json)
 

@@ -23,7 +23,20 @@ from lance_duck.telemetry import observing
 from lance_duck.telemetry.metrics import RUNNING_STATEMENTS, STATEMENT_SECONDS, STATEMENTS
 
 _KINDS: Final = frozenset(
-    {"select", "insert", "update", "delete", "merge", "truncate", "copy", "create", "alter", "drop", "analyze"}
+    {
+        "select",
+        "insert",
+        "update",
+        "delete",
+        "replace",
+        "merge",
+        "truncate",
+        "copy",
+        "create",
+        "alter",
+        "drop",
+        "analyze",
+    }
     | {"begin", "commit", "rollback", "prepare", "execute", "deallocate", "set", "reset", "pragma", "use", "attach"}
     | {"detach", "install", "load", "call", "show", "describe", "summarize", "export", "import", "comment", "vacuum"}
     | {"checkpoint", "optimize", "reindex", "explain"}
@@ -38,7 +51,7 @@ _SAME: Final = {
 }
 _PART: Final = r"""(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)"""
 _TARGET: Final = re.compile(
-    rf"\s*(?:insert\s+(?:or\s+\w+\s+)?into|update|delete\s+from|merge\s+into|truncate)\s+({_PART}(?:\.{_PART})*)",
+    rf"\s*(?:insert\s+(?:or\s+\w+\s+)?into|update|delete\s+from|merge\s+into|truncate|replace)\s+({_PART}(?:\.{_PART})*)",
     re.IGNORECASE,
 )
 _STREAMED: Final = frozenset({"select", "execute"})

@@ -30,16 +30,23 @@ _TYPE_URL: Final = "/lance.table.FragmentReuseIndexDetails"
 _FILE: Final = "details.binpb"
 
 
-def moved_group(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> MovedGroup:
+def moved_group(
+    snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment], order: NDArray[np.uint64] | None = None
+) -> MovedGroup:
     """Return the map of a compaction, from old to new addresses of live rows.
 
     Args:
         snapshot: The table version that contains the old fragments.
         old: Old fragments, in the order in which their rows were rewritten.
         new: New fragments, which already have their ids.
+        order: Old addresses of the rows in their new order. None if the rows keep their order.
     """
+    ids, sizes = tuple(f.id for f in old), tuple((f.id, f.physical_rows) for f in new)
+    if order is not None:
+        begins = np.flatnonzero(np.append(True, order[1:] != order[:-1] + np.uint64(1)))
+        return MovedGroup(ids, sizes, order[begins], np.diff(np.append(begins, len(order))))
     runs = join_runs(live_runs(f.id, snapshot.physical_rows(f), _deleted(snapshot, f)) for f in old)
-    return MovedGroup(tuple(f.id for f in old), tuple((f.id, f.physical_rows) for f in new), *runs)
+    return MovedGroup(ids, sizes, *runs)
 
 
 def reuse_group(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> _Group:

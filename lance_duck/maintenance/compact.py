@@ -28,6 +28,7 @@ from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.plan import Candidate, plan_groups
 from lance_duck.maintenance.rewrite import RewriteOrder, RewrittenGroup, target_version
 from lance_duck.maintenance.segments import check_deferrable, covered_fragments, kept_fragments
+from lance_duck.maintenance.sorting import SortKeys, are_sorted
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire import paths
 from lance_duck.wire.fragment import LEGACY, Fragment
@@ -78,11 +79,13 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tupl
         )
     with uncollected():
         settings = replace(options, excluded_fragment_ids=excluded)
+        more: dict[str, Any] = {}
         if has_narrow_dictionaries(snapshot):
-            divide = partial(divided_by_dictionaries, snapshot)
-            groups = plan_groups(_candidates(snapshot), settings, everything=ends_legacy, divide=divide)
-        else:
-            groups = plan_groups(_candidates(snapshot), settings, everything=ends_legacy)
+            more["divide"] = partial(divided_by_dictionaries, snapshot)
+        if options.order_by:
+            keys = SortKeys.of(snapshot.schema, options.orderings)
+            more["is_sorted"] = lambda group: are_sorted(snapshot, [candidate.id for candidate in group], keys)
+        groups = plan_groups(_candidates(snapshot), settings, everything=ends_legacy, **more)
         return [tuple(snapshot.fragment(c.id) for c in group) for group in groups]
 
 
@@ -131,7 +134,9 @@ def compact_in_parts(
 
     Raises:
         RetryableError: Each attempt at a group conflicted with another writer.
+        UnsupportedError: The options have `order_by`.
     """
+    refuse_order(options)
     batches = None if _ends_legacy(snapshot, options) else batch
     return _Compaction(CompactionOutcome(snapshot), options, write, properties, batches, follow, uuid4()).run()
 
@@ -220,7 +225,8 @@ def prepare(
         reserved = commit(read, ReserveFragments(count)) if count else read
         first = (reserved.manifest.max_fragment_id or 0) - count + 1
     groups = tuple(_numbered(rewrites, first))
-    return PreparedCommit(read, groups, follow_indexes(read, groups, options, follow, change))
+    orders = [rewritten.order for rewritten in rewrites]
+    return PreparedCommit(read, groups, follow_indexes(read, groups, options, orders, follow, change))
 
 
 @dataclass
@@ -340,6 +346,17 @@ class _Compaction:
                 store.delete(orphans)
         if self.follow is not None:
             sweep_parts(self.done.snapshot, change, self.segments)
+
+
+def refuse_order(options: CompactionOptions) -> None:
+    """Raise UnsupportedError if the rows of a compaction by several processes would have to be sorted."""
+    if options.order_by:
+        raise UnsupportedError(
+            "several processes cannot sort rows together",
+            where="compaction",
+            found="order_by",
+            remedy="use dataset.optimize.compact_files(order_by=…)",
+        )
 
 
 def _ends_legacy(snapshot: Snapshot, options: CompactionOptions) -> bool:

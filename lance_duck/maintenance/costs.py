@@ -14,6 +14,12 @@ LEAST_GROUP_BYTES: Final = 1 << 20
 """Minimum size of a group's rows in flight, in bytes, regardless of the limit. 60,000 rows of 1 kB took 13 s of CPU
 time with 256 bytes, and 0.4 s with 1 MiB."""
 
+SORT_BYTES: Final = 512 << 20
+"""Memory for the rows of a sorted group without `memory_limit`, in bytes. Larger groups use temporary files."""
+
+RUN_BATCH_BYTES: Final = 1 << 16
+"""Size of the batches of a sorted run in a temporary file, in bytes. The merge reads one batch of each run at least."""
+
 LIMITED_PARTS: Final = 8
 """Number of parts of a group's memory. One part is a batch, because several are in flight, and two hold the values of
 incomplete pages. See `tests/unit/maintenance/test_memory_limit.py`."""

@@ -3,6 +3,7 @@
 rewritten   new files with new addresses; the segment covers the new fragments. Only for kinds that support it
 deferred    the fragment reuse index maps addresses, and the segment covers the new fragments with its old files:
             if the user requests it, or if this package cannot read a vector segment
+rebuilt     a new segment from the new fragments, if rows were sorted and entries are row ranges
 uncovered   the segment does not cover the new fragments, so they are scanned
 
 Segments that refer to rows by stable row id are not remapped. They cover the new fragments unchanged.
@@ -10,27 +11,37 @@ Segments that refer to rows by stable row id are not remapped. They cover the ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from lance_duck.arrow.distinct import intersection_of
-from lance_duck.commit import RewriteGroup, RewrittenIndex
+from lance_duck.arrow.distinct import difference_of, intersection_of
+from lance_duck.commit import Rewrite, RewriteGroup, RewrittenIndex
+from lance_duck.commit.committer import unpublished
 from lance_duck.commit.index_coverage import by_row_id
 from lance_duck.commit.manifest_builder import ManifestDraft
 from lance_duck.errors import LanceDuckError, StoreError, UnsupportedError, warn_of_index
 from lance_duck.index.build import discard_segment, merge_segments
 from lance_duck.index.catalog import Segment, catalog
+from lance_duck.index.files import INDEX_BLOCK_BYTES
+from lance_duck.index.kind import ROW, VALUE
 from lance_duck.index.reuse import reuse_of
 from lance_duck.index.reuse_write import moved_group, reuse_after, reuse_group
 from lance_duck.index.segment_uuids import part_uuid
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.segments import covered_fragments, is_deferrable
 from lance_duck.rows.address_map import AddressMap, FragmentIds
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.projection import ROW_ADDRESS
+from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.index import FRAGMENT_REUSE, SYSTEM, IndexMetadata
+
+Addresses = NDArray[np.uint64]
 
 
 @dataclass
@@ -89,7 +100,7 @@ class RemapOrder:
             StoreError: The disk or the service failed. No files are left.
         """
         segment = next(s for index in catalog(snapshot) for s in index.segments if s.uuid == self.segment)
-        outcome = _remapped(snapshot, segment, _address_map(snapshot, self.groups), part_uuid(self.change))
+        outcome = _remapped(snapshot, segment, _address_map(snapshot, self.groups, ()), part_uuid(self.change))
         snapshot.store.sync()
         return outcome
 
@@ -102,6 +113,7 @@ def follow_indexes(
     snapshot: Snapshot,
     groups: Sequence[RewriteGroup],
     options: CompactionOptions,
+    orders: Sequence[Addresses | None] = (),
     follow: Follow | None = None,
     change: UUID | None = None,
 ) -> RemappedSegments:
@@ -113,11 +125,13 @@ def follow_indexes(
         snapshot: Version that contains the old fragments.
         groups: The groups, with the ids of the new fragments.
         options: How to treat indexes.
+        orders: Old addresses of the rows of each group in their new order. None, or no list, if rows keep their order.
         follow: Rewrites segments. None rewrites them in this process, one after the other.
         change: First half of the UUIDs of segments that other processes write.
 
     Raises:
         StoreError: The disk or the service failed. No files are left.
+        UnsupportedError: Rows were sorted, and this package cannot read a vector segment over them.
     """
     followed = RemappedSegments()
     if not options.remap_indices:
@@ -129,12 +143,14 @@ def follow_indexes(
         return followed
     segments = _remappable(snapshot, concerned)
     try:
-        broken = _remap(segments, _outcomes(snapshot, segments, groups, follow, change), followed)
+        broken = _remap(segments, _outcomes(snapshot, segments, groups, orders, follow, change), followed)
+        settled_ids = broken | {UUID(str(r.old_id)) for r in followed.rewritten}
+        deferred = [s for s in concerned if s.uuid not in settled_ids and is_deferrable(s)]
+        if deferred and options.order_by:
+            raise _unsortable(snapshot, deferred)
     except BaseException:
         followed.discard(snapshot)
         raise
-    settled_ids = broken | {UUID(str(r.old_id)) for r in followed.rewritten}
-    deferred = [s for s in concerned if s.uuid not in settled_ids and is_deferrable(s)]
     followed.rewritten += [_as_it_is(s) for s in deferred]
     followed.deferred += [
         g for g in groups if any(np.isin(_old(g), covered_fragments(snapshot, s)).any() for s in deferred)
@@ -191,13 +207,22 @@ def _outcomes(
     snapshot: Snapshot,
     segments: Sequence[Segment],
     groups: Sequence[RewriteGroup],
+    orders: Sequence[Addresses | None],
     follow: Follow | None,
     change: UUID | None,
 ) -> Iterable[RemapOutcome]:
     """Return the outcomes of rewriting segments. In this process, they are rewritten lazily, one after the other."""
     if follow is None:
-        address_map = _address_map(snapshot, groups)
-        return (_remapped(snapshot, segment, address_map) for segment in segments)
+        if not segments:
+            return ()
+        is_sorted = any(order is not None for order in orders)
+        address_map = _address_map(snapshot, groups, orders)
+        return (
+            _rebuilt(snapshot, segment, groups)
+            if is_sorted and segment.kind.rows_by == "address"
+            else _remapped(snapshot, segment, address_map)
+            for segment in segments
+        )
     assert change is not None
     orders = [RemapOrder(snapshot.version, segment.uuid, tuple(groups), change) for segment in segments]
     return follow(orders) if orders else ()
@@ -216,8 +241,57 @@ def _remap(segments: Sequence[Segment], outcomes: Iterable[RemapOutcome], follow
     return broken
 
 
-def _address_map(snapshot: Snapshot, groups: Sequence[RewriteGroup]) -> AddressMap:
-    return AddressMap([moved_group(snapshot, g.old_fragments, g.new_fragments) for g in groups])
+def _address_map(snapshot: Snapshot, groups: Sequence[RewriteGroup], orders: Sequence[Addresses | None]) -> AddressMap:
+    return AddressMap(
+        [
+            moved_group(snapshot, g.old_fragments, g.new_fragments, order)
+            for g, order in zip(groups, orders or [None] * len(groups), strict=True)
+        ]
+    )
+
+
+def _rebuilt(snapshot: Snapshot, segment: Segment, groups: Sequence[RewriteGroup]) -> RemapOutcome:
+    """Write a segment whose entries are row ranges, which would overlap after rows were sorted, from the new rows."""
+    inside = [group for group in groups if np.isin(_old(group), segment.fragments).any()]
+    after = unpublished(snapshot, Rewrite(tuple(groups)))
+    new = [fragment.id for group in inside for fragment in group.new_fragments]
+    old = np.concatenate([_old(group) for group in inside])
+    rest = replace(segment, fragments=difference_of(segment.fragments, old))
+    try:
+        return RemapOutcome(merge_segments(after, [rest], _values(after, segment, new), new))
+    except StoreError:
+        raise
+    except LanceDuckError as error:
+        return RemapOutcome(broken=str(error))
+
+
+def _values(snapshot: Snapshot, segment: Segment, fragments: Sequence[int]) -> pa.RecordBatchReader:
+    """Return the rows of `merge_segments`: values and addresses."""
+    type_ = segment.type.value_type if pa.types.is_dictionary(segment.type) else segment.type
+    schema = pa.schema([pa.field(VALUE, type_), pa.field(ROW, pa.uint64(), nullable=False)])
+    options = ScanOptions(
+        columns=[segment.path, ROW_ADDRESS], fragments=sorted(fragments), batch_size_bytes=INDEX_BLOCK_BYTES
+    )
+    table = TableScan(snapshot)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with table.reader(table.plan(options), options) as reader:
+            for batch in reader:
+                values = batch.column(0)
+                yield pa.RecordBatch.from_arrays(
+                    [values if values.type == type_ else values.cast(type_), batch.column(1)], schema=schema
+                )
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _unsortable(snapshot: Snapshot, segments: Sequence[IndexMetadata]) -> UnsupportedError:
+    return UnsupportedError(
+        "rows cannot be sorted, because an index of another writer cannot follow them",
+        where=snapshot.uri,
+        found=", ".join(sorted({segment.name for segment in segments})),
+        remedy="drop the index and create it again, or pass remap_indices=False",
+    )
 
 
 def _remapped(snapshot: Snapshot, segment: Segment, address_map: AddressMap, uuid: UUID | None = None) -> RemapOutcome:

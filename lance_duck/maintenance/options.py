@@ -10,6 +10,7 @@ from typing import Any, Final, TypedDict
 from lance_duck.arguments import byte_count, has_defaults, refuse_unknown, unknown_value
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.maintenance.costs import GROUP_BYTES, LEAST_GROUP_BYTES
+from lance_duck.scan.options import ColumnOrdering, OrderBy, ScanOptions
 
 CONFIG_PREFIX: Final = "lance.compaction."
 TARGET_ROWS: Final = 1 << 20
@@ -62,6 +63,10 @@ class CompactionOptions:
             rewrites all fragments with an overlay. pylance has this option under a different name.
         max_rows_per_group: Batch size in files of format 0.1, in rows. Files of newer formats are not divided into
             batches.
+        order_by: Columns to sort the rows by, as in `LanceDataset.scanner`: names, or `ColumnOrdering` for a direction.
+            Fragments that the same indexes cover are sorted together, regardless of their size and of the limits.
+            Fragments whose rows are in order are compacted without it. With more rows than `memory_limit`, by default
+            512 MiB, temporary files are used. pylance does not have this option.
         io_buffer_size: Without effect, but validated. The columns determine the size of reads.
         binary_copy_read_batch_bytes: Without effect, but validated. Pages are re-encoded, not copied.
 
@@ -89,6 +94,7 @@ class CompactionOptions:
     excluded_fragment_ids: tuple[int, ...] = ()
     data_storage_version: str | None = None
     remap_indices: bool = True
+    order_by: tuple[ColumnOrdering | str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in _COUNTS:
@@ -106,6 +112,18 @@ class CompactionOptions:
             )
         if self.defer_index_remap and not self.remap_indices:
             raise InvalidInputError("defer_index_remap needs remap_indices", where="compaction")
+        if self.orderings and self.defer_index_remap:
+            raise UnsupportedError(
+                "a fragment reuse index cannot express sorted rows",
+                where="compaction",
+                found="order_by with defer_index_remap",
+                remedy="leave out one of them",
+            )
+
+    @property
+    def orderings(self) -> tuple[ColumnOrdering, ...]:
+        """Columns to sort by, with their directions."""
+        return ScanOptions(order_by=self.order_by).orderings
 
     @property
     def memory_bytes(self) -> int | None:
@@ -127,7 +145,8 @@ class CompactionOptions:
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON-compatible values."""
-        return asdict(self) | {"excluded_fragment_ids": list(self.excluded_fragment_ids)}
+        values = {name: value for name, value in asdict(self).items() if name != "order_by"}
+        return values | {"excluded_fragment_ids": list(self.excluded_fragment_ids)}
 
 
 @has_defaults(CompactionOptions)
@@ -153,6 +172,7 @@ class CompactionArguments(TypedDict, total=False):
     excluded_fragment_ids: Iterable[int] | None
     data_storage_version: str | None
     remap_indices: bool | None
+    order_by: OrderBy | None
 
 
 def compaction_options(options: Mapping[str, Any] | None, config: Mapping[str, str] | None = None) -> CompactionOptions:
@@ -179,6 +199,8 @@ def compaction_options(options: Mapping[str, Any] | None, config: Mapping[str, s
             expected = "a list of fragment ids"
             raise WrongTypeError("excluded_fragment_ids", where="compaction", expected=expected, found=repr(given_ids))
         values["excluded_fragment_ids"] = tuple(given_ids)
+    if "order_by" in values:
+        values["order_by"] = ScanOptions(order_by=values["order_by"]).orderings
     configured = {
         key.removeprefix(CONFIG_PREFIX): text
         for key, text in (config or {}).items()

@@ -53,6 +53,7 @@ def plan_groups(
     *,
     everything: bool = False,
     divide: Callable[[list[Candidate]], Iterable[list[Candidate]]] = lambda group: [group],
+    is_sorted: Callable[[list[Candidate]], bool] | None = None,
 ) -> list[list[Candidate]]:
     """Return groups of consecutive fragments to rewrite together.
 
@@ -61,8 +62,16 @@ def plan_groups(
         options: Targets and limits.
         everything: Whether to rewrite all fragments, regardless of the limits.
         divide: Splits a group into groups that fit one data file. Called lazily, within the limits.
+        is_sorted: Returns whether the rows of fragments are in order. Fragments with other rows are rewritten together,
+            regardless of the limits. None if rows are not sorted.
     """
     groups: list[list[Candidate]] = []
+    if is_sorted is not None:
+        excluded = set(options.excluded_fragment_ids)
+        for run in _neighbours(candidates, lambda one: everything or one.id not in excluded):
+            for part in divide(run):
+                groups += [part] if not is_sorted(part) else plan_groups(part, options, everything=everything)
+        return groups
     if everything:
         for run in _neighbours(candidates, lambda _: True):
             groups += _cut(run, options.target_rows_per_fragment)

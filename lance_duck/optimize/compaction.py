@@ -173,13 +173,9 @@ class Compaction:
 
     @staticmethod
     def plan(dataset: TableMethods, options: Mapping[str, Any] | None = None) -> CompactionPlan:
-        """Plan a compaction. Takes the same options as `DatasetOptimizer.compact_files`."""
-        snapshot = dataset.handle.snapshot
-        settings = compaction_options(options, snapshot.config)
-        with uncollected():
-            groups = [list(map(fragment_metadata.metadata_of, g)) for g in compact.plan_compaction(snapshot, settings)]
-        tasks = [CompactionTask(group, snapshot.version, settings) for group in groups]
-        return CompactionPlan(tasks, snapshot.version, settings)
+        """Plan a compaction. Takes the same options as `DatasetOptimizer.compact_files`, except `order_by`."""
+        compact.refuse_order(compaction_options(options, dataset.handle.snapshot.config))
+        return plan_table(dataset, options)
 
     @staticmethod
     def execute(dataset: TableMethods, options: Mapping[str, Any] | None = None) -> CompactionMetrics:
@@ -197,6 +193,7 @@ class Compaction:
             UnsupportedError: The options defer index remapping, and the table has stable row ids.
         """
         settings = compaction_options(options, dataset.handle.snapshot.config)
+        compact.refuse_order(settings)
         groups = [
             rewriting.RewrittenGroup(
                 r.read_version,
@@ -207,6 +204,16 @@ class Compaction:
         ]
         dataset.handle.move_to(compact.commit_rewrites(dataset.handle.snapshot, groups, settings))
         return _metrics(groups)
+
+
+def plan_table(dataset: TableMethods, options: Mapping[str, Any] | None = None) -> CompactionPlan:
+    """Return the groups that `compact_table` would rewrite."""
+    snapshot = dataset.handle.snapshot
+    settings = compaction_options(options, snapshot.config)
+    with uncollected():
+        groups = [list(map(fragment_metadata.metadata_of, g)) for g in compact.plan_compaction(snapshot, settings)]
+    tasks = [CompactionTask(group, snapshot.version, settings) for group in groups]
+    return CompactionPlan(tasks, snapshot.version, settings)
 
 
 def compact_table(

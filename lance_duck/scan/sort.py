@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from lance_duck.arrow.pandas_metadata import PANDAS, without_row_labels
 from lance_duck.encoding.arrow.gather import take_rows
@@ -18,7 +20,20 @@ def sort_table(table: pa.Table, keys: pa.Table, orderings: Sequence[ColumnOrderi
 
     Args:
         table: Rows to sort.
-        keys: One column for each ordering, with the values of the same rows.
+        keys: See `sort_order`.
+        orderings: See `sort_order`.
+
+    Raises:
+        UnsupportedError: Values of a column's type cannot be ordered.
+    """
+    return _without_row_labels(take_rows(table, sort_order(keys, orderings)))
+
+
+def sort_order(keys: pa.Table, orderings: Sequence[ColumnOrdering]) -> NDArray[np.int64]:
+    """Return the positions of rows in sorted order. Rows with equal keys keep their order.
+
+    Args:
+        keys: One column for each ordering, with the values of the rows.
         orderings: Direction of each column of `keys`, with the most significant column first.
 
     Raises:
@@ -28,8 +43,9 @@ def sort_table(table: pa.Table, keys: pa.Table, orderings: Sequence[ColumnOrderi
     directions: list[str] = []
     for key, ordering in zip(keys.columns, orderings, strict=True):
         direction = "ascending" if ordering.ascending else "descending"
-        columns.append(pc.is_null(key).cast(pa.int8()))
-        directions.append("descending" if ordering.nulls_first else "ascending")
+        if key.null_count:
+            columns.append(pc.is_null(key).cast(pa.int8()))
+            directions.append("descending" if ordering.nulls_first else "ascending")
         if pa.types.is_floating(key.type):
             columns.append(pc.is_nan(key).cast(pa.int8()))
             directions.append(direction)
@@ -42,7 +58,7 @@ def sort_table(table: pa.Table, keys: pa.Table, orderings: Sequence[ColumnOrderi
         raise UnsupportedError(
             "rows cannot be sorted by a column of this type", where="order_by", found=keys.schema.types
         ) from error
-    return _without_row_labels(take_rows(table, order.to_numpy()))
+    return order.to_numpy().astype(np.int64, copy=False)
 
 
 def _without_row_labels(table: pa.Table) -> pa.Table:

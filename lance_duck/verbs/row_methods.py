@@ -1,4 +1,4 @@
-"""Dataset methods that change rows: delete, update, merge_insert, insert, truncate."""
+"""Dataset methods that change rows: delete, update, replace_where, merge_insert, insert, truncate."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from lance_duck import commit as commits
     from lance_duck.verbs import change
     from lance_duck.verbs.merge import builder
-    from lance_duck.verbs.rows import delete, overlays, update
+    from lance_duck.verbs.rows import delete, overlays, replace, update
     from lance_duck.verbs.writing import write_table
 else:
     commits = lazy.modules(globals(), "lance_duck", "commit")
     change = lazy.modules(globals(), "lance_duck.verbs", "change")
     builder = lazy.modules(globals(), "lance_duck.verbs.merge", "builder")
-    delete, overlays, update = lazy.modules(globals(), "lance_duck.verbs.rows", "delete", "overlays", "update")
+    delete, overlays, replace, update = lazy.modules(
+        globals(), "lance_duck.verbs.rows", "delete", "overlays", "replace", "update"
+    )
     write_table = lazy.modules(globals(), "lance_duck.verbs.writing", "write_table")
 
 RETRIES: Final = 10
@@ -134,6 +136,46 @@ class RowChanges(TableMethods):
         )
         self.handle.move_to(after)
         return {"num_rows_updated": count}
+
+    def replace_where(
+        self,
+        predicate: FilterLike,
+        data: Any,
+        *,
+        schema: pa.Schema | None = None,
+        conflict_retries: int = RETRIES,
+        retry_timeout: timedelta = TIMEOUT,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> replace.ReplaceResult:
+        """Replace the rows that match a condition by other rows that match it, as one version.
+
+        `ds.replace_where("day = '2026-01-05'", rows)` can run again with the same result. Without rows, it only
+        deletes. Rows that another writer adds at the same time stay, as for `delete`.
+
+        Args:
+            predicate: Condition of the rows to delete, and of all new rows: see `delete`. It only reads columns.
+            data: The new rows, in any form that `write_dataset` accepts. They are written once.
+            schema: Schema for data that does not include one.
+            conflict_retries: See the class.
+            retry_timeout: See the class.
+            commit_message: Message to store with the transaction.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
+
+        Raises:
+            DataMismatchError: A new row does not satisfy the condition, or the data does not fit. Nothing is committed.
+            InvalidInputError: The condition is invalid.
+            UnsupportedError: The condition has a subquery, a full-text query or a hidden column such as `_rowid`.
+            CommitConflictError: See `delete`.
+        """
+        change.check_patience(conflict_retries, retry_timeout)
+        settings = WriteSettings(commit_message=commit_message, transaction_properties=transaction_properties)
+        seconds = retry_timeout.total_seconds()
+        after, result = replace.replace_rows(
+            self.handle.base, predicate, data, schema, settings, conflict_retries, seconds
+        )
+        self.handle.move_to(after)
+        return result
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> builder.MergeInsertBuilder:
         """Start a merge of other rows into the table: insert, update, upsert, replace.

@@ -36,6 +36,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "remap": {},
     "defer": {"defer_index_remap": True},
     "leave": {"remap_indices": False},
+    "sort": {"order_by": ["x", "s"]},
 }
 
 
@@ -89,7 +90,7 @@ class Life:
         lance.dataset(self.path).optimize.optimize_indices(num_indices_to_merge=count)
 
     def compact(self) -> None:
-        ways = ["remap", "leave"] if self.stable else list(WAYS)
+        ways = ["remap", "leave", "sort"] if self.stable else list(WAYS)
         way = ways[int(self.rng.integers(0, len(ways)))]
         self.said.append(f"compact {way}")
         writer = self.writer()
@@ -97,7 +98,7 @@ class Life:
             "target_rows_per_fragment": int(self.rng.integers(40, 300)),
             "materialize_deletions_threshold": 0.05,
         }
-        if way == "leave":
+        if way in ("leave", "sort"):  # pylance has neither
             ld.dataset(self.path).optimize.compact_files(**options, **WAYS[way])
             return
         other = ld if writer is lance else lance

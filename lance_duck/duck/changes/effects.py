@@ -24,6 +24,7 @@ from lance_duck.duck.changes.objects.create import CreateObjectStatement
 from lance_duck.duck.changes.options import is_lance
 from lance_duck.duck.changes.procedure import ProcedureCall, SelectedProcedure
 from lance_duck.duck.changes.registry import statements_of_head
+from lance_duck.duck.changes.rows.replace import ReplaceStatement
 from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement
 from lance_duck.duck.changes.tables.alter import AlterStatement
 from lance_duck.duck.changes.tables.comment import CommentStatement
@@ -71,6 +72,7 @@ _CHANGES: Final[tuple[type[LanceStatement], ...]] = (
     *(CreateStatement, DropStatement, AlterStatement, CommentStatement, CreateIndexStatement, DropIndexStatement),
     *(CreateSchemaStatement, DropSchemaStatement, CreateObjectStatement, DropObjectStatement, RenameViewStatement),
     *(CommentObjectStatement, CopyStatement, CopyLanceStatement, UpkeepStatement, AnalyzeStatement),
+    ReplaceStatement,
 )
 _READS: Final = (DescribeStatement, ShowStatement)
 _READING: Final = frozenset(
@@ -96,7 +98,7 @@ _NATIVE: Final = frozenset(("memory", "temp", "system"))
 """Databases of DuckDB itself. Their objects are no tables of Lance, and callers of one process share them."""
 _BEFORE_TARGET: Final = frozenset(
     (
-        *("into", "update", "from", "truncate", "only", "copy", "exists", "to"),
+        *("into", "update", "from", "truncate", "replace", "only", "copy", "exists", "to"),
         *("table", "view", "macro", "function", "schema", "type", "sequence", "index", "column"),
     )
 )

@@ -16,6 +16,7 @@ from lance_duck.duck.changes.procedure import ProcedureCall, SelectedProcedure, 
 from lance_duck.duck.changes.refused import NestedChange, RefusedAlias, RefusedImport, RefusedSequence, RefusedStatement
 from lance_duck.duck.changes.rows.delete import DeleteStatement
 from lance_duck.duck.changes.rows.insert import InsertStatement
+from lance_duck.duck.changes.rows.replace import ReplaceStatement
 from lance_duck.duck.changes.rows.update import UpdateStatement
 from lance_duck.duck.changes.table_statement import LanceStatement
 from lance_duck.duck.changes.tables.alter import AlterStatement
@@ -40,6 +41,7 @@ READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
     "insert": (InsertStatement.read,),
     "update": (UpdateStatement.read,),
     "delete": (DeleteStatement.read,),
+    "replace": (ReplaceStatement.read,),
     "truncate": (DeleteStatement.read,),
     "merge": (MergeStatement.read,),
     "create": (

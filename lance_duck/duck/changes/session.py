@@ -490,4 +490,4 @@ class ChangeSession:
         elif staged.fragments:
             guard = None if keys is None else keys.guard(snapshot, is_final=True)
             handle.move_to(commit_added(staged, snapshot, settings, guard=guard))
-        return sum(fragment.physical_rows for fragment in staged.fragments)
+        return staged.num_rows

@@ -64,6 +64,7 @@ KINDS: Final[Mapping[str, StatementKind]] = {
     "export": StatementKind.FILES,
     "optimize": StatementKind.UPKEEP,
     "reindex": StatementKind.UPKEEP,
+    "replace": StatementKind.UPKEEP,
     "show index": StatementKind.UPKEEP,
     "show indexes": StatementKind.UPKEEP,
     "show maintenance": StatementKind.UPKEEP,

@@ -168,7 +168,11 @@ def _checked(
 
 
 def stage_with_keys(
-    reader: pa.RecordBatchReader, snapshot: Snapshot, settings: WriteSettings, name: str | None
+    reader: pa.RecordBatchReader,
+    snapshot: Snapshot,
+    settings: WriteSettings,
+    name: str | None,
+    gone: Addresses = NO_ROWS,
 ) -> tuple[StagedRows, AddedKeys | None]:
     """Write rows for an existing table, and check their primary keys.
 
@@ -177,6 +181,7 @@ def stage_with_keys(
         snapshot: The version of the table.
         settings: Settings of the files.
         name: Name of the table, for errors. None skips the check.
+        gone: Addresses of rows that the change removes.
 
     Returns:
         The written rows, and their keys. The keys are None if they were not checked.
@@ -195,7 +200,7 @@ def stage_with_keys(
         return staged, None
     try:
         keys = AddedKeys(snapshot, pa.Table.from_batches(copies), name)
-        keys.check(snapshot)
+        keys.check(snapshot, gone)
         keys.remember(snapshot, staged.fragments)
     except BaseException:
         staged.discard()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 from uuid import UUID
 
 import pyarrow as pa
@@ -31,6 +32,8 @@ from lance_duck.write.files import discard_fragments, write_new_fragments
 from lance_duck.write.options import Base, storage_version
 from lance_duck.write.relations import refuse_enums
 
+_T = TypeVar("_T")
+
 
 @dataclass(frozen=True)
 class StagedRows:
@@ -52,6 +55,11 @@ class StagedRows:
     initial: tuple[BasePath, ...] = ()
     transaction: UUID | None = None
 
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return sum(fragment.physical_rows for fragment in self.fragments)
+
     def sync(self) -> None:
         """Sync the files to disk. Deletes them if that fails."""
         try:
@@ -64,7 +72,7 @@ class StagedRows:
         """Delete the files. Never raises."""
         discard_fragments(self.location.store(), self.fragments, self.bases)
 
-    def commit(self, do: Callable[[str | None], Snapshot]) -> Snapshot:
+    def commit(self, do: Callable[[str | None], _T]) -> _T:
         """Commit under the transaction's UUID. The files are deleted if the commit is known to have failed."""
         try:
             return do(None if self.transaction is None else str(self.transaction))

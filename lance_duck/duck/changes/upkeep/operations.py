@@ -22,12 +22,13 @@ from lance_duck.duck.changes.changed_tables import TransactionBlock
 from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, counted, listed, nothing
 from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.upkeep.orderings import ordering_of
 from lance_duck.duck.history.names import PREFIX
 from lance_duck.duck.places import shown_place
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
 from lance_duck.errors import InvalidInputError
 from lance_duck.maintenance.auto_cleanup import INTERVAL, OLDER_THAN, RETAIN, parse_duration
-from lance_duck.optimize import Compaction
+from lance_duck.optimize.compaction import plan_table
 from lance_duck.snapshot.refs import MAIN
 from lance_duck.wire.transaction import COMMIT_AUTHOR, COMMIT_MESSAGE
 
@@ -130,6 +131,7 @@ _COMPACTION: Final = {
     **dict.fromkeys(("io_buffer_size", "binary_copy_read_batch_bytes", "max_overlays_per_fragment"), "BIGINT"),
     **dict.fromkeys(("compaction_mode", "data_storage_version"), "VARCHAR"),
     "excluded_fragment_ids": "BIGINT[]",
+    "order_by": "VARCHAR[]",
 }
 _CLEANUP: Final = {
     "older_than": "INTERVAL",
@@ -156,8 +158,10 @@ def _compact(table: TableHandle, given: Given) -> Rows:
     arguments = {name: None if value == 0 and name in _ZERO_IS_NONE else value for name, value in given.items()}
     if isinstance(arguments.get("memory_limit"), str):
         arguments["memory_limit"] = number_or_text(arguments["memory_limit"])
+    if "order_by" in arguments:
+        arguments["order_by"] = [ordering_of(dataset, text) for text in arguments["order_by"]]
     if arguments.pop("dry_run", False):
-        plan = Compaction.plan(dataset, arguments)
+        plan = plan_table(dataset, arguments)
         fragments = sum(len(task.fragments) for task in plan.tasks)
         figures = {"dry_run": True, "tasks": plan.num_tasks(), "fragments_removed": fragments}
     else:

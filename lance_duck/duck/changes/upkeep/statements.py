@@ -1,6 +1,6 @@
 """Maintenance statements: SQL syntax for the operations of `upkeep.operations`.
 
-    OPTIMIZE [TABLE] target [WITH (argument = value, …)]
+    OPTIMIZE [TABLE] target [ORDER BY column [ASC | DESC] [NULLS FIRST | LAST], …] [WITH (argument = value, …)]
     VACUUM [LANCE] target [WITH (argument = value, …)]
     CHECKPOINT target
     ALTER INDEX [IF EXISTS] name ON target OPTIMIZE [WITH (mode = 'append' | 'merge' | 'retrain', …)]
@@ -39,6 +39,7 @@ from lance_duck.duck.changes.upkeep.operations import (
     TableOperation,
     auto_cleanup_of,
 )
+from lance_duck.duck.changes.upkeep.orderings import orderings_after
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import folded
@@ -79,7 +80,11 @@ class UpkeepStatement(TableStatement):
         operation, word = _VERBS[head.verb or ""]
         has_keyword = _is_option(body, 1, word)
         target = TableName.at(body, 1 + has_keyword)
-        return None if target is None else cls(target, operation, body.part(target.after), has_keyword=has_keyword)
+        if target is None:
+            return None
+        order_by, after = orderings_after(body, target.after) if operation is COMPACT else (None, target.after)
+        fixed = {} if order_by is None else {"order_by": order_by}
+        return cls(target, operation, body.part(after), fixed, has_keyword=has_keyword)
 
     @classmethod
     def read_reindex(cls, head: StatementHead) -> UpkeepStatement | None:

@@ -53,7 +53,7 @@ SELECT version FROM lance_info('trips');
 --= EXPLAIN says what would be read and writes nothing
 --each explain: EXPLAIN | EXPLAIN ANALYZE
 --each sql: DELETE FROM trips WHERE id = 1 | UPDATE trips SET id = 1 | INSERT INTO trips SELECT * FROM trips
---each sql: INSERT INTO trips VALUES (1, 'a')
+--each sql: INSERT INTO trips VALUES (1, 'a') | REPLACE trips WHERE id = 1 AS VALUES (1, 'a')
 
 {explain} {sql};
 --~ This is the plan that finds the rows to change. Nothing was written.
@@ -355,3 +355,91 @@ TRUNCATE TABLE ONLY trips;
 --only duckdb 1
 SELECT count(*) FROM trips;
 --> 0
+
+--= REPLACE deletes and adds rows in one version
+
+REPLACE trips WHERE city = 'b' AS SELECT 100 + id, city FROM trips WHERE city = 'b' UNION ALL SELECT 200, 'b';
+--> 2 | 3
+SELECT id, city FROM trips WHERE city = 'b' ORDER BY id;
+--> 101 | b
+--> 104 | b
+--> 200 | b
+SELECT version FROM lance_info('trips');
+--> 4
+REPLACE trips AS t WHERE CASE WHEN t.city = 'c' THEN true END AS WITH s AS (VALUES (9, 'c')) FROM s;
+--> 1 | 1
+REPLACE trips WHERE city = 'nowhere' AS FROM trips WHERE false;
+--> 0 | 0
+REPLACE trips WHERE city IN ('a', 'b', 'c') AS FROM trips WHERE false;
+--> 6 | 0
+SELECT id FROM trips;
+--> 5
+--> 7
+SELECT version FROM lance_info('trips');
+--> 6
+
+--= REPLACE refuses new rows outside of its condition, and changes nothing
+--each rows: (1, 'b'), (2, 'c') | (1, 'b'), (2, NULL)
+
+REPLACE trips WHERE city = 'b' AS VALUES {rows};
+--! table trips: row 1 of the new rows does not satisfy the condition: expected city = 'b', found city = …
+SELECT version FROM lance_info('trips');
+--> 3
+
+--= REPLACE is refused if new rows cannot be checked, or the statement is incomplete
+
+REPLACE trips WHERE id IN (SELECT max(id) FROM trips) AS VALUES (1, 'b');
+--! a condition with a subquery
+REPLACE trips WHERE rowid = 1 AS VALUES (1, 'b');
+--! rowid, _rowid and _rowaddr are not available
+REPLACE trips WHERE id = 1 AS VALUES (1, 'b') RETURNING id;
+--! REPLACE does not have RETURNING
+REPLACE trips WHERE id = 1;
+--! REPLACE needs WHERE and AS
+REPLACE trips AS VALUES (1, 'b');
+--! REPLACE needs WHERE and AS
+REPLACE trips WHERE id = 1 AS 7;
+--! REPLACE needs a query after AS
+REPLACE trips WHERE id = 1 AS SELECT 1;
+--! expected 2 values, found 1
+REPLACE trips WHERE nope = 1 AS SELECT 1, 'b';
+--! nope
+REPLACE nothing WHERE id = 1 AS SELECT 1, 'b';
+--! NotFoundError
+--on reader
+REPLACE trips WHERE id = 1 AS SELECT 1, 'b';
+--! read-only
+SELECT count(*) FROM trips;
+--> 7
+
+--= REPLACE in a transaction is a part of its version
+
+BEGIN;
+REPLACE trips WHERE city = 'a' AS VALUES (10, 'a');
+--> 2 | 1
+INSERT INTO trips VALUES (11, 'a');
+--> 1
+REPLACE trips WHERE city = 'a' AS SELECT id + 1, city FROM trips WHERE city = 'a';
+--> 2 | 2
+COMMIT;
+SELECT id FROM trips WHERE city = 'a' ORDER BY id;
+--> 11
+--> 12
+SELECT version FROM lance_info('trips');
+--> 4
+BEGIN;
+REPLACE trips WHERE true AS VALUES (0, 'z');
+--> 7 | 1
+ROLLBACK;
+SELECT count(*) FROM trips;
+--> 7
+
+--= REPLACE checks the primary key against the rows that stay
+
+CREATE TABLE keyed (id INTEGER PRIMARY KEY, city VARCHAR);
+INSERT INTO keyed VALUES (1, 'a'), (2, 'b'), (3, 'b');
+--> 3
+REPLACE keyed WHERE city = 'b' AS VALUES (2, 'b'), (1, 'b');
+--! DuplicateKeyError
+REPLACE keyed WHERE city = 'b' AS VALUES (2, 'b'), (4, 'b');
+--> 2 | 2
