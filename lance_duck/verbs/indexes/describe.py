@@ -230,7 +230,7 @@ def listed_fragments(snapshot: Snapshot, segment: IndexMetadata) -> set[int]:
     Excludes fragments whose rows the segment does not contain.
     """
     ids = fragment_ids(segment)
-    kind = kind_of(segment.details_type or "")
+    kind = kind_of(segment.details_type or "", segment.details)
     if kind and needs_reach(snapshot, kind, segment.version):
         return ids - _not_reached(snapshot, segment, kind, ids)
     if not ids or segment.name in SYSTEM or (kind and names_rows_by_id(kind, segment.version, snapshot)):
@@ -293,7 +293,7 @@ def _described(
 
 def _shown(segment: IndexMetadata) -> dict[str, Any]:
     """Return the parameters stored in a segment's details."""
-    kind = kind_of(segment.details_type or "")
+    kind = kind_of(segment.details_type or "", segment.details)
     if kind is VECTOR:
         return shown_details(segment.details)
     return shown_settings(segment.details) if kind is INVERTED else {}
