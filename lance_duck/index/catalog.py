@@ -23,7 +23,7 @@ from lance_duck.index.kind import IndexKind
 from lance_duck.index.opened import kind_in_files, opened_segment
 from lance_duck.index.query import Query
 from lance_duck.index.reach import needs_reach, reached
-from lance_duck.index.registry import json_path_kind, kind_of, name_of, unknown_reason
+from lance_duck.index.registry import json_path_kind, kind_of, name_of, own_details, unknown_reason
 from lance_duck.index.reuse import reuse_of
 from lance_duck.rows import roaring_values
 from lance_duck.snapshot import Snapshot
@@ -259,10 +259,10 @@ def _listed(snapshot: Snapshot) -> tuple[IndexMetadata, ...]:
 def _indexes(name: str, path: str | None, entries: list[Segment | IgnoredSegment]) -> Iterator[ColumnIndex]:
     """Yield the indexes with one name over one column: one for each kind."""
     ignored = tuple(each for each in entries if isinstance(each, IgnoredSegment))
-    kinds: dict[IndexKind, list[Segment]] = {}
+    kinds: dict[tuple[str, bytes], list[Segment]] = {}
     for each in entries:
         if isinstance(each, Segment):
-            kinds.setdefault(each.kind, []).append(each)
+            kinds.setdefault((each.kind.name, own_details(each.kind)), []).append(each)
     if not kinds:
         yield ColumnIndex(name, path, None, (), ignored)
     for segments in kinds.values():

@@ -18,7 +18,7 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 
 from lance_duck.arguments import refuse_unknown
-from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError, WrongTypeError
+from lance_duck.errors import CorruptError, InvalidInputError, NotIndexableError, WrongTypeError
 from lance_duck.index.bitmap import layout as bitmap_layout
 from lance_duck.index.bitmap.kind import BITMAP
 from lance_duck.index.btree import layout as btree_layout
@@ -93,7 +93,7 @@ class JsonKind:
         Raises:
             WrongTypeError: A parameter is unknown or missing.
             InvalidInputError: The path is not supported.
-            UnsupportedError: The target is not supported.
+            NotIndexableError: The target is not supported.
         """
         for name in (PATH, TARGET):
             if not isinstance(parameters.get(name), str):
@@ -113,7 +113,7 @@ class JsonKind:
             )
         target = _TARGETS.get(_plain(target_name))
         if target is None:
-            raise UnsupportedError(
+            raise NotIndexableError(
                 f"a JSON index cannot have target_index_type {target_name!r}",
                 expected=", ".join(_TARGETS),
                 remedy=_REFUSED.get(_plain(target_name)),
@@ -132,6 +132,11 @@ class JsonKind:
     def details(self) -> bytes:
         """Details of a segment whose target does not have details."""
         return self._wrapped(Details(0)).value
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Path and target, as descriptions of the index show them."""
+        return {"path": self.text, "target_index_type": self.target.name, "target_details": {}}
 
     def refusal(self, *, stable_row_ids: bool) -> str | None:
         """Return why a table cannot have this index, or None if it can."""
