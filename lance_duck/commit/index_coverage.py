@@ -13,6 +13,7 @@ from functools import partial
 from typing import TypeAlias
 
 import numpy as np
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from lance_duck.arrow.distinct import difference_of, union_of
@@ -20,7 +21,7 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.rows import fragments_in_bitmap, roaring_bytes
 from lance_duck.wire.index import FRAGMENT_REUSE as FRAGMENT_REUSE
 from lance_duck.wire.index import SYSTEM as SYSTEM
-from lance_duck.wire.pb import file_pb2, table_pb2, transaction_pb2
+from lance_duck.wire.pb import file_pb2, index_pb2, table_pb2, transaction_pb2
 
 Segments: TypeAlias = list[table_pb2.IndexMetadata]
 Ids: TypeAlias = NDArray[np.uint32]
@@ -34,6 +35,7 @@ _BY_ROW_ID = (
     "InvertedIndexDetails",
     "VectorIndexDetails",
 )
+_JSON = "JsonIndexDetails"
 _BY_VERSION = ("BTreeIndexDetails", "NGramIndexDetails")
 
 
@@ -112,9 +114,19 @@ def extend_to_moved(segments: Segments, new_ids: Sequence[int], source_ids: Sequ
 def by_row_id(segment: table_pb2.IndexMetadata) -> bool:
     """Return whether a segment stores stable row ids. Returns False for unknown index kinds."""
     kind = segment.index_details.type_url.rpartition(".")[2]
+    if kind == _JSON:
+        kind = _json_target(segment.index_details.value).rpartition(".")[2]
     if kind in _BY_VERSION:
         return segment.index_version == 0
     return kind in _BY_ROW_ID
+
+
+def _json_target(details: bytes) -> str:
+    """Return the type URL of the kind whose files a JSON index has, or "" if the details are damaged."""
+    try:
+        return index_pb2.JsonIndexDetails.FromString(details).target_details.type_url
+    except DecodeError:
+        return ""
 
 
 def rewrite(segments: Segments, operation: Rewrite, *, stable: bool) -> None:

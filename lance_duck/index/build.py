@@ -46,7 +46,7 @@ def check_column(snapshot: Snapshot, path: str, kind: IndexKind) -> None:
         InvalidInputError: The column does not exist.
         UnsupportedError: The kind does not support the column's type or nesting.
     """
-    reason = unsupported(snapshot.schema, snapshot.schema.by_path(path).id, kind)
+    reason = unsupported(snapshot, snapshot.schema.by_path(path).id, kind)
     if reason is not None:
         raise UnsupportedError(reason, where=snapshot.uri)
 

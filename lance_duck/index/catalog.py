@@ -6,9 +6,9 @@ For segments that store row addresses in tables with stable row ids, the manifes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from uuid import UUID
 
 import numpy as np
@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from lance_duck.arrow.distinct import difference_of, distinct, union_of
 from lance_duck.arrow.join import joined
 from lance_duck.errors import LanceDuckError, warn_of_index
+from lance_duck.index.json_path import JsonPath
 from lance_duck.index.kind import IndexKind
-from lance_duck.index.opened import kind_in_files
+from lance_duck.index.opened import kind_in_files, opened_segment
 from lance_duck.index.query import Query
 from lance_duck.index.reach import needs_reach, reached
-from lance_duck.index.registry import kind_of, name_of
+from lance_duck.index.registry import json_path_kind, kind_of, name_of, own_details, unknown_reason
 from lance_duck.index.reuse import reuse_of
 from lance_duck.rows import roaring_values
 from lance_duck.snapshot import Snapshot
@@ -49,7 +50,7 @@ class Segment:
         kind: Kind of the index.
         field: The column.
         path: Dotted path of the column. Names are quoted with backticks if necessary.
-        type: Storage type of the column.
+        type: Storage type of the column. Null for a JSON path, because only the files have the type of the values.
         fragments: Ids of the covered fragments that exist in this version, ascending.
         by_row_id: Whether the segment stores stable row ids instead of row addresses.
     """
@@ -125,14 +126,45 @@ class IndexCatalog:
     Attributes:
         indexes: All indexes in manifest order, without the table's system indexes.
         schema: Columns of the table.
+        value_type: Returns the type of the values of a segment over a JSON path, or None if it cannot be read.
     """
 
     indexes: tuple[ColumnIndex, ...]
     schema: Schema
+    value_type: Callable[[Segment], pa.DataType | None] = lambda _: None
 
     def over(self, path: str) -> tuple[ColumnIndex, ...]:
-        """Return the searchable indexes over a column. Returns () for an unknown column."""
-        return tuple(index for index in self._by_path(path) if index.segments)
+        """Return the searchable indexes over a column's values. Returns () for an unknown column."""
+        return tuple(index for index in self._by_path(path) if index.segments and json_path_kind(index.kind) is None)
+
+    def over_json(self, path: str, inner: JsonPath, type_: pa.DataType) -> tuple[tuple[ColumnIndex, ...], str]:
+        """Return the searchable indexes over the values at a path of JSON documents.
+
+        Args:
+            path: Dotted path of the column.
+            inner: Path in the documents.
+            type_: Type of the values. Segments with values of a different type are left out. Files are read.
+
+        Returns:
+            The indexes, with `type_` as the type of their segments, and the reason why there is none.
+        """
+        found, others, types = [], [], set()
+        for index in self._by_path(path):
+            over_path = json_path_kind(index.kind)
+            if over_path is None or not index.segments:
+                continue
+            if over_path.path != inner:
+                others.append(f"index {index.name!r} is over {over_path.text!r}")
+                continue
+            stored = [self.value_type(segment) for segment in index.segments]
+            types |= {str(each) for each in stored if each not in (None, type_)}
+            pairs = zip(index.segments, stored, strict=True)
+            segments = tuple(replace(segment, type=type_) for segment, each in pairs if each in (None, type_))
+            if segments:
+                found.append(replace(index, segments=segments))
+        if types:
+            return tuple(found), f"the index over it has values of type {' and '.join(sorted(types))}, not {type_}"
+        return tuple(found), "; ".join(others)
 
     def ignored_over(self, path: str) -> tuple[IgnoredSegment, ...]:
         """Return the segments over a column that cannot be searched, with the reasons."""
@@ -207,9 +239,13 @@ def _catalog(snapshot: Snapshot) -> IndexCatalog:
         path = field_path(snapshot.schema, metadata.keys[0]) if len(metadata.keys) == 1 else None
         segment = _segment(snapshot, metadata, path, present)
         grouped.setdefault((metadata.name, path), []).append(segment)
-    return IndexCatalog(
-        tuple(i for (name, path), all_ in grouped.items() for i in _indexes(name, path, all_)), snapshot.schema
-    )
+    indexes = tuple(i for (name, path), all_ in grouped.items() for i in _indexes(name, path, all_))
+    return IndexCatalog(indexes, snapshot.schema, partial(_value_type, snapshot))
+
+
+def _value_type(snapshot: Snapshot, segment: Segment) -> pa.DataType | None:
+    index = opened_segment(snapshot, segment.metadata, segment.kind, segment.type).index
+    return None if isinstance(index, LanceDuckError) else index.type
 
 
 def _listed(snapshot: Snapshot) -> tuple[IndexMetadata, ...]:
@@ -223,10 +259,10 @@ def _listed(snapshot: Snapshot) -> tuple[IndexMetadata, ...]:
 def _indexes(name: str, path: str | None, entries: list[Segment | IgnoredSegment]) -> Iterator[ColumnIndex]:
     """Yield the indexes with one name over one column: one for each kind."""
     ignored = tuple(each for each in entries if isinstance(each, IgnoredSegment))
-    kinds: dict[str, list[Segment]] = {}
+    kinds: dict[tuple[str, bytes], list[Segment]] = {}
     for each in entries:
         if isinstance(each, Segment):
-            kinds.setdefault(each.kind.name, []).append(each)
+            kinds.setdefault((each.kind.name, own_details(each.kind)), []).append(each)
     if not kinds:
         yield ColumnIndex(name, path, None, (), ignored)
     for segments in kinds.values():
@@ -249,7 +285,10 @@ def _disjoint(segments: list[Segment]) -> tuple[Segment, ...]:
 def _segment(
     snapshot: Snapshot, metadata: IndexMetadata, path: str | None, present: FragmentIds
 ) -> Segment | IgnoredSegment:
-    kind = kind_in_files(snapshot, metadata) if metadata.details_type is None else kind_of(metadata.details_type)
+    if metadata.details_type is None:
+        kind = kind_in_files(snapshot, metadata)
+    else:
+        kind = kind_of(metadata.details_type, metadata.details)
     reason = _unreadable(metadata, kind) or _unfitting(snapshot, metadata, path, kind)
     if reason is not None or kind is None or path is None:
         return IgnoredSegment(metadata, reason or "cannot be used")
@@ -266,7 +305,8 @@ def _segment(
     fragments = without_overlaid(snapshot, {each.id for each in field.walk()}, metadata.dataset_version, fragments)
     if not is_moved and needs_reach(snapshot, kind, metadata.version):
         fragments = reached(snapshot, metadata, kind, field.storage_type, fragments)
-    return Segment(metadata, kind, field, path, field.storage_type, fragments, by_row_id)
+    type_ = field.storage_type if json_path_kind(kind) is None else pa.null()
+    return Segment(metadata, kind, field, path, type_, fragments, by_row_id)
 
 
 def _unreadable(metadata: IndexMetadata, kind: IndexKind | None) -> str | None:
@@ -274,7 +314,7 @@ def _unreadable(metadata: IndexMetadata, kind: IndexKind | None) -> str | None:
     if kind is None and metadata.details_type is None:
         return "its entry does not store an index kind"
     if kind is None:
-        return f"index kind {metadata.details_type!r} is unknown"
+        return unknown_reason(str(metadata.details_type), metadata.details)
     if metadata.version not in kind.versions:
         name = name_of(metadata.details_type or kind.type_url, metadata.details) or kind.name
         return f"version {metadata.version} of index kind {name} is not supported"
@@ -293,7 +333,7 @@ def _unfitting(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, ki
         return "its list of covered fragments was written before Lance 0.8.15 and may be wrong"
     if metadata.base_id is not None and metadata.base_id not in snapshot.base_paths:
         return f"its files are in base path {metadata.base_id}, which the table does not have"
-    return None if kind is None else unsupported(snapshot.schema, metadata.keys[0], kind)
+    return None if kind is None else unsupported(snapshot, metadata.keys[0], kind)
 
 
 def _is_old(writer: tuple[str, str] | None) -> bool:
@@ -304,9 +344,14 @@ def _is_old(writer: tuple[str, str] | None) -> bool:
     return library == "lance" and numbers < _TRUSTED_LISTS
 
 
-def unsupported(schema: Schema, field_id: int, kind: IndexKind) -> str | None:
+def unsupported(snapshot: Snapshot, field_id: int, kind: IndexKind) -> str | None:
     """Return the reason why a field cannot have an index of a kind. Returns None if it can."""
+    schema = snapshot.schema
     field = schema.by_id(field_id)
+    over_path = json_path_kind(kind)
+    refusal = None if over_path is None else over_path.refusal(stable_row_ids=snapshot.has_stable_row_ids)
+    if refusal is not None:
+        return refusal
     parent = field.parent_id
     while parent >= 0:
         above = schema.by_id(parent)

@@ -17,6 +17,7 @@ import numpy as np
 from lance_duck.errors import CorruptError
 from lance_duck.index.catalog import Segment
 from lance_duck.index.query import Except, Null
+from lance_duck.index.registry import files_kind
 from lance_duck.index.reuse import FragmentIds, Reuse, reuse_of
 from lance_duck.rows.row_set import RowSet
 from lance_duck.snapshot import Snapshot
@@ -47,7 +48,7 @@ def check_complete(snapshot: Snapshot, segment: Segment, index: Any) -> None:
         CorruptError: Some rows are missing.
     """
     reuse = reuse_of(snapshot)
-    if segment.kind.name != _COUNTED:
+    if files_kind(segment.kind).name != _COUNTED:
         if reuse is not None:
             _check_followed(snapshot, segment, reuse, index.row_names())
         return
@@ -90,7 +91,7 @@ def _doubtful(snapshot: Snapshot, segment: Segment) -> FragmentIds:
     """Return the covered fragments that are newer than a compaction that the segment may have missed."""
     nothing = segment.fragments[:0]
     reuse = reuse_of(snapshot)
-    if reuse is None or segment.by_row_id or segment.kind.name not in _KINDS:
+    if reuse is None or segment.by_row_id or files_kind(segment.kind).name not in _KINDS:
         return nothing
     moves = [
         new

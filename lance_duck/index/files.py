@@ -215,6 +215,14 @@ class SegmentReader:
         source = self._store.open(f"{self.directory}/{name}", size)
         return SegmentFile(run(open_file(source, checksums=self._store.checksums)))
 
+    def peek(self, name: str) -> SegmentFile:
+        """Open a file that `open` will return next. Raises the errors of `open`."""
+        file = self.open(name)
+        kept: Future[SegmentFile] = Future()
+        kept.set_result(file)
+        self._opened[name] = kept
+        return file
+
     def open_ahead(self, names: Sequence[str], small: Sequence[str] = ()) -> None:
         """Open files concurrently before they are needed. Does nothing for local files.
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from lance_duck.errors import CorruptError, ForkedError, LanceDuckError
 from lance_duck.index.files import SegmentReader
 from lance_duck.index.kind import Details, IndexKind
-from lance_duck.index.registry import kind_named, kind_of
+from lance_duck.index.registry import json_path_kind, kind_named, kind_of
 from lance_duck.interrupts import Stopped
 from lance_duck.kernels.jit import KernelError
 from lance_duck.snapshot import Snapshot
@@ -60,7 +60,8 @@ def opened_segment(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind,
         except Exception as error:
             return OpenedSegment(broken(metadata, error))
 
-    key = (metadata.uuid, metadata.base_id, kind.name, metadata.version, str(type_))
+    opens_as = str(type_) if json_path_kind(kind) is None else ""  # a JSON index finds its type in its files
+    key = (metadata.uuid, metadata.base_id, kind.name, metadata.version, opens_as)
     return snapshot.shared(key, open_)
 
 

@@ -6,16 +6,17 @@ kind. Vector indexes use faiss, which is the slowest import of all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lance_duck import lazy
-from lance_duck.errors import UnsupportedError
+from lance_duck.errors import InternalError, UnsupportedError
 from lance_duck.index.kind import IndexKind
 
 if TYPE_CHECKING:
+    from lance_duck.index import json_kind
     from lance_duck.index.bitmap import kind as bitmap
     from lance_duck.index.btree import kind as btree
     from lance_duck.index.inverted import kind as inverted
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from lance_duck.index.vector import kind as vector
     from lance_duck.index.zones import kind as zones
 else:
+    json_kind = lazy.modules(globals(), "lance_duck.index", "json_kind")
     bitmap = lazy.modules(globals(), "lance_duck.index.bitmap", "kind")
     btree = lazy.modules(globals(), "lance_duck.index.btree", "kind")
     inverted = lazy.modules(globals(), "lance_duck.index.inverted", "kind")
@@ -56,6 +58,11 @@ class KindEntry:
         return cls(kind.name, kind.type_url, lambda: kind)
 
 
+def _no_path() -> IndexKind:
+    raise InternalError("a JSON index needs a path")
+
+
+_JSON: Final = KindEntry("Json", "/lance.index.pb.JsonIndexDetails", _no_path)
 _VECTOR: Final = KindEntry("Vector", "/lance.index.pb.VectorIndexDetails", lambda: vector.VECTOR)
 
 KINDS: Final[tuple[KindEntry, ...]] = (
@@ -66,6 +73,7 @@ KINDS: Final[tuple[KindEntry, ...]] = (
     KindEntry("BloomFilter", "/lance.index.pb.BloomFilterIndexDetails", lambda: zones.BLOOM_FILTER),
     KindEntry("NGram", "/lance.table.NGramIndexDetails", lambda: ngram.NGRAM),
     KindEntry("Inverted", "/lance.table.InvertedIndexDetails", lambda: inverted.INVERTED),
+    _JSON,
     _VECTOR,
 )
 
@@ -73,13 +81,55 @@ _SQL_NAMES: Final = MappingProxyType({"LabelList": "LABEL_LIST"})
 _ALIASES: Final = MappingProxyType({"fts": "inverted"})
 
 
-def kind_of(type_url: str) -> IndexKind | None:
+def kind_of(type_url: str, details: bytes = b"") -> IndexKind | None:
     """Return the kind whose details message has this type URL. Returns None if it is unknown.
 
     Writers use different packages and cases, so only the name of the message is compared.
+
+    Args:
+        type_url: Type URL of the details.
+        details: The details message, which names the path and the target of a JSON index.
     """
     listed = _listed(type_url)
+    if listed is _JSON:
+        return json_kind.JsonKind.of(details)
     return None if listed is None else listed.load()
+
+
+def json_path_kind(kind: IndexKind | None) -> json_kind.JsonKind | None:
+    """Return a kind if it is over the values at a path of JSON documents, otherwise None."""
+    return kind if kind is not None and kind.name == _JSON.name else None  # type: ignore[return-value]
+
+
+def files_kind(kind: IndexKind) -> IndexKind:
+    """Return the kind that wrote the files: the target of a JSON index, otherwise the kind itself."""
+    over_path = json_path_kind(kind)
+    return kind if over_path is None else over_path.target
+
+
+def own_details(kind: IndexKind) -> bytes:
+    """Return the details from which `kind_of` makes an equal kind: those of a JSON index, otherwise none."""
+    over_path = json_path_kind(kind)
+    return b"" if over_path is None else over_path.details
+
+
+def unknown_reason(type_url: str, details: bytes) -> str:
+    """Return why `kind_of` returns None."""
+    if _listed(type_url) is _JSON:
+        return json_kind.problem_of(details)
+    return f"index kind {type_url!r} is unknown"
+
+
+def kind_asked_for(name: str, parameters: Mapping[str, Any]) -> tuple[IndexKind, dict[str, Any]]:
+    """Return a scalar index kind by name, and its parameters. A JSON index has its path and target in the parameters.
+
+    Raises:
+        UnsupportedError: The kind does not exist.
+        InvalidInputError: The path or the target of a JSON index is missing or not supported.
+    """
+    if _plain(name) == _plain(_JSON.name):
+        return json_kind.JsonKind.asked(parameters)
+    return kind_named(name), dict(parameters)
 
 
 def scalar_kinds() -> list[KindEntry]:

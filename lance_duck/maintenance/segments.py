@@ -41,7 +41,7 @@ def kept_fragments(snapshot: Snapshot, options: CompactionOptions) -> set[int]:
         return set()
     ids: set[int] = set()
     for segment in snapshot.indices:
-        if segment.name in SYSTEM or kind_of(segment.details_type or "") or is_deferrable(segment):
+        if segment.name in SYSTEM or kind_of(segment.details_type or "", segment.details) or is_deferrable(segment):
             continue
         if segment.fragment_bitmap is None:
             return set(snapshot.fragments.ids())

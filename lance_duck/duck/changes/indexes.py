@@ -40,7 +40,8 @@ _VECTOR: Final = (
     *("metric", "num_partitions", "target_partition_size", "num_sub_vectors", "num_bits", "m", "ef_construction"),
     *("max_level", "sample_rate", "max_iters", "ivf_centroids", "pq_codebook", "index_file_version"),
 )
-_SCALAR: Final = ("zone_size", "rows_per_zone", "number_of_items", "probability", *INVERTED_PARAMETERS)
+_JSON: Final = ("path", "target_index_type", "target_index_parameters")
+_SCALAR: Final = ("zone_size", "rows_per_zone", "number_of_items", "probability", *_JSON, *INVERTED_PARAMETERS)
 _NO_LIMIT: Final = "max_token_length"  # NULL removes the limit
 _ALIASES: Final = {
     **dict.fromkeys(("metric_type", "distance_type"), "metric"),

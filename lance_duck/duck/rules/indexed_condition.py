@@ -23,8 +23,10 @@ from typing import Final
 from sqlglot import exp
 
 from lance_duck.duck.rules.join_chain import Chain, FromItem
+from lance_duck.duck.rules.json_arrows import are_arrows_plain
 from lance_duck.duck.rules.table_read import Condition, without_table
 from lance_duck.duck.statement.deterministic_sql import (
+    JSON,
     Node,
     calls_functions,
     is_plain_condition,
@@ -39,7 +41,7 @@ from lance_duck.duck.statement.tokens import LONGEST
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 _MAYBE: Final = re.compile(
-    r"\b(where|on)\b.*(like\b|~|\^@|@>|<@|&&|\b(distinct|or|glob|similar)\b|\bin\s+[\w\"]"
+    r"\b(where|on)\b.*(like\b|~|->|\bjson_extract|\^@|@>|<@|&&|\b(distinct|or|glob|similar)\b|\bin\s+[\w\"]"
     r"|\b(contains|prefix|suffix|lower|upper|regexp_\w+|(starts|ends)_with|(list|array)_(contains|has\w*))\s*\()",
     re.IGNORECASE | re.DOTALL,
 )
@@ -149,6 +151,7 @@ class _ConditionFinder:
         tokens = statement.scopes.tokens
         reads = [(read, *read.place) for read in statement.scopes.tables if read.place is not None]
         self._reads = {tokens[first].start: (read, tokens[last - 1].end) for read, first, last in reads}
+        self._reads_json = are_arrows_plain(statement)
         self._chains: dict[int, Chain | None] = {}
 
     def found(self) -> Iterator[IndexedCondition]:
@@ -181,6 +184,7 @@ class _ConditionFinder:
         evaluated: list[Node] = []
         for part in self._conditions(chain, source):
             is_known = is_plain_condition(part, [""], lists=True, functions=True)
+            is_known = is_known and (self._reads_json or part.find(*JSON) is None)
             is_left = not is_known or _is_left_to_duckdb(part)
             evaluated += [part] if is_left and self._is_explained and _is_explainable(part) else []
             (left if is_left else passed).extend([part] if is_known else [])

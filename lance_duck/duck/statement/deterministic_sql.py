@@ -28,7 +28,8 @@ _TEXTS: Final = (
 )
 _NEW: Final = (exp.ArrayContainedBy,) if hasattr(exp, "ArrayContainedBy") else ()  # older sqlglot swaps the operands
 _LISTS: Final = (exp.ArrayContains, exp.ArrayContainsAll, exp.ArrayOverlaps, *_NEW)
-_FUNCTIONS: Final = (*_TEXTS, *_LISTS, exp.NullSafeEQ, exp.NullSafeNEQ)
+JSON: Final = (exp.JSONExtract, exp.JSONExtractScalar)
+_FUNCTIONS: Final = (*_TEXTS, *_LISTS, *JSON, exp.NullSafeEQ, exp.NullSafeNEQ)
 _FIELDS: Final = (exp.Array, exp.Dot, exp.Bracket)
 _TEXT_CALLS: Final = frozenset({"prefix", "suffix", "ends_with", "starts_with", "contains", "regexp_full_match"})
 _LIST_CALLS: Final = frozenset(
@@ -37,6 +38,7 @@ _LIST_CALLS: Final = frozenset(
 CONDITION_FUNCTIONS: Final = (
     *(*sorted(_TEXT_CALLS), "regexp_matches", "lower", "upper", "lcase", "ucase"),
     *("~~", "~~*", "~~~", "like_escape", "ilike_escape", "^@", "+", "-", "*"),
+    *("->", "->>", *(f"json_extract{name}" for name in ("", "_path", "_string", "_path_text"))),
     *(*sorted(_LIST_CALLS), "@>", "<@", "&&", "list_value", "struct_extract", "array_extract"),
 )
 """DuckDB functions and operators of conditions, in addition to comparisons."""
@@ -60,8 +62,8 @@ def is_plain_condition(node: Node, aliases: Iterable[str], *, lists: bool = Fals
         node: The expression.
         aliases: Table aliases, in lower case. Each column must be qualified.
         lists: Accept parameters that replace number lists. See `LiftedText`.
-        functions: Accept functions of strings and lists, and struct fields. The caller must check that macros do not
-            override `CONDITION_FUNCTIONS`.
+        functions: Accept functions of strings, lists and JSON, and struct fields. The caller must check that macros do
+            not override `CONDITION_FUNCTIONS`.
     """
     known = set(aliases)
     kinds = (*_CONDITION, *_FUNCTIONS, *_FIELDS) if functions else _CONDITION
@@ -74,7 +76,7 @@ def is_plain_condition(node: Node, aliases: Iterable[str], *, lists: bool = Fals
 
 
 def calls_functions(node: Node) -> bool:
-    """Return whether a condition tests strings or lists, or compares with IS DISTINCT FROM."""
+    """Return whether a condition tests strings, lists or JSON, or compares with IS DISTINCT FROM."""
     return node.find(exp.Like, *_FUNCTIONS) is not None or any(part.args.get("field") for part in node.find_all(exp.In))
 
 
@@ -130,6 +132,8 @@ def _is_known(part: Node) -> bool:
             return str(part.this).lower() in _TEXT_CALLS | _LIST_CALLS and _has_only(part, "this", "expressions")
         case exp.ArrayContains() | exp.ArrayContainsAll() | exp.ArrayOverlaps():
             return _has_only(part, "this", "expression")
+        case exp.JSONExtract() | exp.JSONExtractScalar():
+            return bool(part.expression.is_string)
         case exp.Array():
             return _has_only(part, "expressions")
         case exp.Dot():
@@ -140,7 +144,7 @@ def _is_known(part: Node) -> bool:
         case exp.RegexpLike() | exp.RegexpFullMatch():
             return _has_only(part, "this", "expression", "flag", "options")
         case exp.Cast():
-            return _has_only(part, "this", "to")
+            return _has_only(part, "this", "to", "safe")
         case exp.DataType():
             return _has_only(part, "this") and part.this.name in _CASTS
         case exp.Table():

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 
 from lance_duck.duck.statement.deterministic_sql import Node
@@ -26,6 +27,14 @@ _CACHED: Final = 512
 _DOLLAR_FOLLOWS: Final = re.compile(r"[^\s$?]*[$?]")
 """Matches characters directly before `$`, or before a `?` that becomes `$`."""
 _SELECTS: Final = ("select", "from", "with")
+
+
+class _AsWritten(DuckDB):
+    """DuckDB's dialect, with JSON paths as they are written. sqlglot reads the key 'a.b' as the path '$.a.b'."""
+
+    def to_json_path(self, path: Any) -> Any:
+        """Return the path unchanged."""
+        return path
 
 
 class Statement:
@@ -134,7 +143,7 @@ class Statement:
         if self.opening is None or len(self.text) > LONGEST_TREE:
             return None
         try:
-            trees = [tree for tree in sqlglot.parse(self._blanked, read="duckdb") if tree is not None]
+            trees = [tree for tree in sqlglot.parse(self._blanked, read=_AsWritten) if tree is not None]
         except (SqlglotError, RecursionError):
             return None
         return trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Query) else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lance_duck.scan.filters import AllFilters, Filter, TreeFilter, all_filters
-from lance_duck.scan.predicate.tree import Compare, Path, Predicate, all_of, conjuncts
+from lance_duck.scan.predicate.tree import Compare, Opaque, Path, Predicate, all_of, conjuncts
 
 _RANGES: Final = ("<", "<=", ">", ">=")
 
@@ -45,7 +45,8 @@ def _parts(filter_: Filter) -> Iterator[Conjunct]:
             yield from _parts(each)
     elif isinstance(filter_, TreeFilter):
         for predicate in _grouped(filter_.predicate):
-            yield Conjunct(TreeFilter(predicate), predicate, True)
+            is_exact = not any(isinstance(leaf, Opaque) and leaf.implied is not None for leaf in predicate.leaves())
+            yield Conjunct(TreeFilter(predicate), predicate, is_exact)
     else:
         implied: Any = getattr(filter_, "implied", None)
         yield Conjunct(filter_, implied, bool(getattr(filter_, "implied_exactly", False)))

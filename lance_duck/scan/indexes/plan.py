@@ -9,9 +9,11 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from lance_duck.index.catalog import ColumnIndex, IndexCatalog
+from lance_duck.index.json_path import shown_path
 from lance_duck.index.query import Among, Between, ContainsAny, Query
+from lance_duck.index.registry import files_kind
 from lance_duck.scan.indexes.query import intersection, is_empty, query_of, union
-from lance_duck.scan.predicate.tree import And, Compare, ConstantCondition, Not, Opaque, Or, Predicate
+from lance_duck.scan.predicate.tree import And, Compare, ConstantCondition, JsonCondition, Not, Opaque, Or, Predicate
 from lance_duck.scan.predicate.types import worded
 from lance_duck.scan.projection import HIDDEN, ROW_ADDRESS, ROW_ID
 from lance_duck.wire.column_path import join_path
@@ -118,6 +120,7 @@ def reasons(plan: IndexPlan) -> Iterator[str]:
 class _Planner:
     def __init__(self, catalog: IndexCatalog) -> None:
         self._catalog = catalog
+        self._json: dict[str, tuple[ColumnIndex, ...]] = {}
 
     def plan(self, predicate: Predicate, *, true: bool) -> IndexPlan:
         """Return the plan for the rows for which a predicate is true, or for which it is false if `true` is False."""
@@ -133,13 +136,30 @@ class _Planner:
                 if true and implied is not None:
                     return self.plan(implied, true=True)
                 return Open(f"{predicate} is evaluated by DuckDB")
+            case JsonCondition():
+                return self._json_value(predicate, true)
         (path,) = predicate.paths()
         if path[0] in HIDDEN and path[0] not in self._catalog.schema.names:
             return _by_name(predicate, path[0], true)
         return self._leaf(predicate, join_path(path), true)
 
+    def _json_value(self, leaf: JsonCondition, true: bool) -> IndexPlan:
+        """Plan a condition on a value of a JSON column. Its own condition has one column, with a name for the value."""
+        column = join_path(leaf.column)
+        indexes, why = self._catalog.over_json(column, leaf.path, leaf.type)
+        if not indexes:
+            ignored = [f"index {i.metadata.name!r} is ignored: {i.reason}" for i in self._catalog.ignored_over(column)]
+            reasons_ = "".join(f"; {text}" for text in (why, *ignored) if text)
+            return Open(f"no JSON index on {column} at {shown_path(leaf.path)} for {leaf.type}{reasons_}")
+        (name,) = leaf.condition.paths()
+        self._json[join_path(name)] = indexes
+        return self.plan(leaf.condition, true=true)
+
+    def _over(self, path: str) -> tuple[ColumnIndex, ...]:
+        return self._json.get(path) or self._catalog.over(path)
+
     def _leaf(self, predicate: Predicate, path: str, true: bool) -> IndexPlan:
-        indexes = self._catalog.over(path)
+        indexes = self._over(path)
         if not indexes:
             ignored = [f"index {i.metadata.name!r} is ignored: {i.reason}" for i in self._catalog.ignored_over(path)]
             return Open(f"no index on {path}" + "".join(f"; {text}" for text in ignored))
@@ -152,10 +172,10 @@ class _Planner:
     def _ask(self, path: str, query: Query) -> IndexPlan:
         if is_empty(query):
             return NONE
-        indexes = sorted((i for i in self._catalog.over(path) if i.answers(query)), key=_rank)
+        indexes = sorted((i for i in self._over(path) if i.answers(query)), key=_rank)
         if indexes:
             return IndexLeaf(path, query, tuple(indexes))
-        kinds = ", ".join(f"{i.kind.name} index {i.name!r}" for i in self._catalog.over(path) if i.kind is not None)
+        kinds = ", ".join(f"{i.kind.name} index {i.name!r}" for i in self._over(path) if i.kind is not None)
         return Open(f"the {kinds} on {path} does not answer: {worded(query)}")
 
     def _all(self, parts: Sequence[IndexPlan]) -> IndexPlan:
@@ -207,7 +227,7 @@ def _flat(parts: Sequence[IndexPlan], kind: type[AllOf | AnyOf]) -> Iterator[Ind
 
 def _rank(index: ColumnIndex) -> int:
     """Return the sort key of an index: exact indexes come first."""
-    return 0 if index.kind is not None and index.kind.name in _EXACT else 1
+    return 0 if index.kind is not None and files_kind(index.kind).name in _EXACT else 1
 
 
 _EXACT: Final = ("BTree", "Bitmap", "LabelList")

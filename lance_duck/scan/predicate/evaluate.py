@@ -26,6 +26,7 @@ from lance_duck.scan.predicate.tree import (
     HasTrigrams,
     In,
     IsNull,
+    JsonCondition,
     Not,
     Op,
     Opaque,
@@ -86,6 +87,8 @@ def evaluate(predicate: Predicate, columns: Columns, num_rows: int) -> pa.Boolea
             return _fold(pc.or_kleene, operands, columns, num_rows, empty=False)
         case Not(operand):
             return pc.invert(evaluate(operand, columns, num_rows))
+        case JsonCondition():
+            return pa.repeat(pa.scalar(True), num_rows)
         case ConstantCondition(value):
             return pa.repeat(pa.scalar(value, pa.bool_()), num_rows)
     raise InvalidInputError("unknown predicate", found=type(predicate).__name__)

@@ -167,6 +167,28 @@ class HasAll(_OfColumn):
 
 
 @dataclass(frozen=True)
+class JsonCondition(_Leaf):
+    """A condition on one value of a JSON column, which only indexes answer. A scan takes it as true for every row.
+
+    It is part of what an `Opaque` condition implies. DuckDB evaluates that condition on the rows that indexes find.
+
+    Attributes:
+        column: Path of the JSON column.
+        path: Path of the value in the documents. Keys are strings, positions in arrays are integers.
+        type: Type of the value.
+        condition: The condition, on one column of this type.
+    """
+
+    column: Path
+    path: tuple[str | int, ...]
+    type: pa.DataType
+    condition: Predicate
+
+    def __str__(self) -> str:
+        return str(self.condition)
+
+
+@dataclass(frozen=True)
 class Opaque(_Leaf):
     """A condition that DuckDB evaluates.
 
@@ -174,8 +196,8 @@ class Opaque(_Leaf):
         sql: The condition as SQL text that can be used as an operand.
         inputs: Columns and struct fields that the condition reads.
         parameters: Bound values, as a list or as a dict by name.
-        implied: A predicate that the condition implies, for index searches. It consists of `HasTrigrams`, AND and OR.
-            None if unknown.
+        implied: A predicate that the condition implies, for index searches. It consists of `HasTrigrams`,
+            `JsonCondition`, AND and OR. None if unknown.
     """
 
     sql: str

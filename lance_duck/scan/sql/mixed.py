@@ -21,6 +21,7 @@ from lance_duck.scan.costs import LONG_TEXT
 from lance_duck.scan.evaluator.types import Parameters, parameters_key
 from lance_duck.scan.predicate.tree import And, Not, Opaque, Or, Path, Predicate, all_of, any_of
 from lance_duck.scan.sql.constants import asks_for_the_time, computed, constant_tokens, ends_constant
+from lance_duck.scan.sql.json_values import implied_by_json
 from lance_duck.scan.sql.literals import Literal, NotSimpleError
 from lance_duck.scan.sql.parser import OPERATORS, Parser, plain_comparison
 from lance_duck.scan.sql.spelling import spelled
@@ -222,8 +223,10 @@ class _MixedParser(Parser):
         part = self._tokens[first : self._at]
         text = self.text[part[0].start : part[-1].stop]
         parameters = self._parameters_of(part)
-        prefix, trigrams = implied_by_tokens(part, self._schema, parameters)
-        piece = Opaque(f"({text}\n)", (), parameters, trigrams)
+        prefix, implied = implied_by_tokens(part, self._schema, parameters)
+        if implied is None and prefix is None:
+            implied = implied_by_json(part, self._schema, parameters)
+        piece = Opaque(f"({text}\n)", (), parameters, implied)
         self.pieces.append(piece)
         self.spans.append((part[0].start, part[-1].stop))
         return piece if prefix is None else And((prefix, piece))

@@ -16,7 +16,7 @@ from lance_duck.index.build import builds_by_row_id, empty_segment
 from lance_duck.index.inverted.kind import INVERTED
 from lance_duck.index.inverted.settings import LIST_ELEMENT, granularity_of, is_by_element
 from lance_duck.index.kind import IndexKind
-from lance_duck.index.registry import kind_of
+from lance_duck.index.registry import kind_of, own_details
 from lance_duck.index.segment_uuids import part_uuid
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.indexes.describe import fragment_ids, segments_named
@@ -118,7 +118,9 @@ def build_segments(
         return
     if workers is None or not ids:
         workers, change = Here(spec.progress), None
-    order = SegmentOrder(snapshot.version, path, name, spec.kind.type_url, (), change=change, uuid=uuid)
+    order = SegmentOrder(
+        snapshot.version, path, name, spec.kind.type_url, (), change=change, uuid=uuid, details=own_details(spec.kind)
+    )
     runs = workers.runs(snapshot, ids) or [()]
     for segment in workers.write(snapshot, [(replace(order, fragments=run), spec) for run in runs]):
         assert isinstance(segment, IndexMetadata)
@@ -190,7 +192,7 @@ def _suits(segments: Sequence[IndexMetadata], name: str, field_id: int, kind: In
     namesakes = [s for s in segments if s.name == name]
     return all(
         s.fields == (field_id,)
-        and kind_of(s.details_type or "") is kind
+        and kind_of(s.details_type or "", s.details) == kind
         and (kind is not INVERTED or is_by_element(s.details) == by_element)
         for s in namesakes
     )

@@ -17,7 +17,7 @@ from lance_duck.index.inverted.kind import INVERTED
 from lance_duck.index.inverted.settings import shown_settings
 from lance_duck.index.kind import IndexKind
 from lance_duck.index.reach import needs_reach, reached
-from lance_duck.index.registry import kind_of, name_of
+from lance_duck.index.registry import json_path_kind, kind_of, name_of
 from lance_duck.index.reuse import reuse_of
 from lance_duck.index.search import open_index
 from lance_duck.index.vector.details import shown_details
@@ -172,7 +172,10 @@ def index_cells(index: IndexDescription, rows: int | None) -> tuple[str, ...]:
     """
     share = f" of {rows:,}" if rows is not None else ""
     size = "" if index.total_size_bytes is None else size_text(index.total_size_bytes)
-    return index.name, index.index_type, ", ".join(index.field_names), f"{index.num_rows_indexed:,}{share}", size
+    columns = ", ".join(index.field_names)
+    if "path" in index.details:
+        columns += f" at {index.details['path']}"
+    return index.name, index.index_type, columns, f"{index.num_rows_indexed:,}{share}", size
 
 
 def index_statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
@@ -230,7 +233,7 @@ def listed_fragments(snapshot: Snapshot, segment: IndexMetadata) -> set[int]:
     Excludes fragments whose rows the segment does not contain.
     """
     ids = fragment_ids(segment)
-    kind = kind_of(segment.details_type or "")
+    kind = kind_of(segment.details_type or "", segment.details)
     if kind and needs_reach(snapshot, kind, segment.version):
         return ids - _not_reached(snapshot, segment, kind, ids)
     if not ids or segment.name in SYSTEM or (kind and names_rows_by_id(kind, segment.version, snapshot)):
@@ -293,9 +296,12 @@ def _described(
 
 def _shown(segment: IndexMetadata) -> dict[str, Any]:
     """Return the parameters stored in a segment's details."""
-    kind = kind_of(segment.details_type or "")
+    kind = kind_of(segment.details_type or "", segment.details)
     if kind is VECTOR:
         return shown_details(segment.details)
+    over_path = json_path_kind(kind)
+    if over_path is not None:
+        return over_path.shown
     return shown_settings(segment.details) if kind is INVERTED else {}
 
 

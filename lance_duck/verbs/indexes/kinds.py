@@ -14,13 +14,15 @@ from lance_duck.arguments import did_you_mean, refuse_unknown, suggest_names
 from lance_duck.errors import InvalidInputError, NotIndexableError, UnsupportedError
 from lance_duck.index.catalog import unsupported
 from lance_duck.index.kind import IndexKind
-from lance_duck.index.registry import kind_named
+from lance_duck.index.registry import kind_asked_for
 from lance_duck.snapshot import Snapshot
 
 Progress = Callable[[int, int], Any]
 
 _STAGE: Final = "load_data"
-_KNOWN: Final = MappingProxyType({"BTree": ("zone_size",), "ZoneMap": None, "BloomFilter": None, "Inverted": None})
+_KNOWN: Final = MappingProxyType(
+    {"BTree": ("zone_size",), "ZoneMap": None, "BloomFilter": None, "Inverted": None, "Json": None}
+)
 """Parameter names by kind. None if the kind checks its parameters itself. Other kinds do not have parameters."""
 
 
@@ -135,14 +137,15 @@ def kind_asked(index_type: Any, parameters: Mapping[str, Any]) -> tuple[IndexKin
     if not isinstance(index_type, str) or not isinstance(inner, Mapping):
         raise InvalidInputError("index_type", expected="a name or an IndexConfig", found=repr(index_type))
     try:
-        kind = kind_named(index_type)
+        kind, settings = kind_asked_for(index_type, {**inner, **parameters})
+    except NotIndexableError:
+        raise
     except UnsupportedError as error:
         raise NotIndexableError(
             f"{index_type.upper()} is not a supported kind of scalar index",
             expected=error.expected,
             remedy=did_you_mean(index_type, str(error.expected).split(", ")),
         ) from error
-    settings = {**inner, **parameters}
     names = _KNOWN.get(kind.name, ())
     if names is not None:
         refuse_unknown(settings, names, f"index of kind {kind.name}", "parameter")
@@ -153,7 +156,7 @@ def check_indexable(
     snapshot: Snapshot, path: str, kind: IndexKind, remedy: Callable[[], str | None] | None = None
 ) -> None:
     """Raise NotIndexableError, with an optional remedy, if a column cannot have an index of this kind."""
-    reason = unsupported(snapshot.schema, snapshot.schema.by_path(path).id, kind)
+    reason = unsupported(snapshot, snapshot.schema.by_path(path).id, kind)
     if reason is not None:
         raise NotIndexableError(reason, where=snapshot.uri, remedy=None if remedy is None else remedy())
 

@@ -20,7 +20,7 @@ from lance_duck.index.build import builds_by_row_id
 from lance_duck.index.catalog import ColumnIndex, Segment, catalog
 from lance_duck.index.inverted.kind import INVERTED, is_alike, settings_of
 from lance_duck.index.kind import IndexKind
-from lance_duck.index.registry import kind_of
+from lance_duck.index.registry import kind_of, own_details
 from lance_duck.index.search import open_index
 from lance_duck.index.vector.details import parameters_in, vector_parameters
 from lance_duck.index.vector.kind import VECTOR
@@ -201,7 +201,7 @@ def _made_alike(kind: IndexKind, indexes: Sequence[Any]) -> bool:
 
 def _retrained(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata]) -> Job | None:
     first = all_[0]
-    kind = kind_of(first.details_type or "")
+    kind = kind_of(first.details_type or "", first.details)
     segments_of = catalog(snapshot).named(name)
     path = next((index.path for index in segments_of), None)
     if kind is None or path is None:
@@ -284,7 +284,9 @@ def _orders(
     """Yield the orders of a job. Only the first run of new rows is merged with older segments."""
     runs = list(workers.runs(now, job.fragments)) or [()]
     named = (now.version, job.path, job.name, job.kind.type_url)
-    order = SegmentOrder(*named, (), may_skip=True, change=change, memory_limit=memory_limit)
+    order = SegmentOrder(
+        *named, (), may_skip=True, change=change, details=own_details(job.kind), memory_limit=memory_limit
+    )
     if job.merged:
         yield replace(order, fragments=runs.pop(0), merged=tuple(s.uuid for s in job.merged)), None
     model = job.model or (job.merged[0] if job.merged and job.kind in _MODELLED else None)

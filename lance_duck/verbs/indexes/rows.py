@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from lance_duck import lazy
 from lance_duck.arguments import did_you_mean, known_names
 from lance_duck.arrow.listed import values_below
 from lance_duck.errors import InvalidInputError, UnknownColumnError
@@ -16,6 +18,7 @@ from lance_duck.index.catalog import field_path
 from lance_duck.index.files import INDEX_BLOCK_BYTES
 from lance_duck.index.inverted.kind import INVERTED
 from lance_duck.index.kind import ROW, VALUE, IndexKind
+from lance_duck.index.registry import json_path_kind
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID
 from lance_duck.scan.table_scan import TableScan
@@ -26,6 +29,11 @@ from lance_duck.wire.below_lists import found_field, listed_field
 from lance_duck.wire.column_path import split_path
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.schema import Field, Schema
+
+if TYPE_CHECKING:
+    from lance_duck.verbs.indexes import json_values
+else:
+    json_values = lazy.modules(globals(), "lance_duck.verbs.indexes", "json_values")
 
 
 def column_path(schema: Schema, column: str) -> str:
@@ -49,7 +57,9 @@ def column_path(schema: Schema, column: str) -> str:
     return path
 
 
-def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterable[int]) -> pa.RecordBatchReader:
+def index_rows(
+    snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterable[int], known: pa.DataType | None = None
+) -> pa.RecordBatchReader:
     """Stream the live rows of fragments for an index.
 
     Args:
@@ -57,10 +67,12 @@ def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterab
         path: Dotted path of the column.
         kind: Kind of the index.
         fragments: Ids of the fragments. Rows are streamed in ascending address order.
+        known: Type of the values that a JSON index already has, or None if it has none.
 
     Returns:
         Columns `VALUE`, with the column's storage type and decoded dictionaries, and `ROW` (uint64), the stable row id
-        or address that new segments of this kind use. For a struct field inside lists, `VALUE` holds lists.
+        or address that new segments of this kind use. For a struct field inside lists, `VALUE` holds lists. For a JSON
+        index, it holds the values at its path: see `json_values`.
     """
     name = ROW_ID if builds_by_row_id(snapshot, kind) else ROW_ADDRESS
     column = listed_field(snapshot.schema, snapshot.schema.by_path(path))
@@ -74,6 +86,9 @@ def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterab
         options = replace(options, batch_size_bytes=TEXT_BATCH_BYTES, use_threads=not is_local)
     table = TableScan(snapshot)
     rows = table.reader(table.plan(options), options)
+    over_path = json_path_kind(kind)
+    if over_path is not None:
+        return json_values.json_values(rows, over_path, known, snapshot.uri)
     return pa.RecordBatchReader.from_batches(schema, _renamed(rows, schema, column.below))
 
 

@@ -16,12 +16,20 @@ import numpy as np
 import pyarrow as pa
 
 from lance_duck.arrow.memory import release_unused
-from lance_duck.errors import FormatError, InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
+from lance_duck.errors import (
+    FormatError,
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+    NotIndexableError,
+    UnsupportedError,
+)
 from lance_duck.index.build import build_segment, builds_by_row_id, merge_segments
 from lance_duck.index.catalog import Segment, catalog
-from lance_duck.index.kind import BuildOptions, Details
+from lance_duck.index.kind import BuildOptions, Details, IndexKind
 from lance_duck.index.opened import segment_files
-from lance_duck.index.registry import kind_of
+from lance_duck.index.registry import json_path_kind, kind_of
+from lance_duck.index.search import open_index
 from lance_duck.index.segment_uuids import part_uuid
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.layout import RECALL_FILE
@@ -51,6 +59,7 @@ class SegmentOrder:
         may_skip: Whether to skip an index that cannot be written instead of raising an error.
         change: First half of the UUID, for other processes. None if the segment is written here.
         uuid: The whole UUID. None generates one.
+        details: Details that belong to the kind: the path and target of a JSON index.
         memory_limit: Memory limit in bytes. None is the default of `BuildOptions`.
     """
 
@@ -64,6 +73,7 @@ class SegmentOrder:
     may_skip: bool = False
     change: UUID | None = None
     uuid: UUID | None = None
+    details: bytes = b""
     memory_limit: int | None = None
 
     def write(
@@ -99,7 +109,7 @@ class SegmentOrder:
         return segment
 
     def _written(self, snapshot: Snapshot, options: BuildOptions) -> IndexMetadata:
-        kind = kind_of(self.kind)
+        kind = kind_of(self.kind, self.details)
         assert kind is not None
         uuid = self.uuid if self.change is None else part_uuid(self.change)
         if not self.merged:
@@ -109,6 +119,8 @@ class SegmentOrder:
                 )
         segments = {s.uuid: s for index in catalog(snapshot).named(self.name) for s in index.segments}
         sources = [segments[uuid] for uuid in self.merged]
+        if json_path_kind(kind) is not None:
+            return _merged_values(snapshot, self, kind, sources, options, uuid)
 
         def merge(rows: pa.RecordBatchReader | None = None) -> IndexMetadata:
             return merge_segments(
@@ -122,6 +134,33 @@ class SegmentOrder:
             return merge()
         with index_rows(snapshot, self.path, kind, self.fragments) as rows:
             return merge(rows)
+
+
+def _merged_values(
+    snapshot: Snapshot,
+    order: SegmentOrder,
+    kind: IndexKind,
+    sources: Sequence[Segment],
+    options: BuildOptions,
+    uuid: UUID | None,
+) -> IndexMetadata:
+    """Write a segment over a JSON path from other segments and new rows.
+
+    Segments without values have the type string. If the types differ, all rows are read again.
+    """
+    opened: list[Any] = [open_index(snapshot, source) for source in sources]
+    types = {index.type for index in opened}
+    if len(types) == 1:
+        (type_,) = types
+        try:
+            with index_rows(snapshot, order.path, kind, order.fragments, type_) as rows:
+                return merge_segments(snapshot, sources, rows, order.fragments, options=options, uuid=uuid)
+        except NotIndexableError:
+            if not pa.types.is_string(type_):
+                raise
+    fragments = sorted({*order.fragments, *(i for source in sources for i in source.fragments.tolist())})
+    with index_rows(snapshot, order.path, kind, fragments) as rows:
+        return build_segment(snapshot, order.path, kind, rows, fragments, name=order.name, options=options, uuid=uuid)
 
 
 @dataclass(frozen=True)

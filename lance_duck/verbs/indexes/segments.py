@@ -129,7 +129,7 @@ def _metadata(indexes: Sequence[Index]) -> list[IndexMetadata]:
 
 def _usable(snapshot: Snapshot, index: IndexMetadata) -> Segment:
     """Return an uncommitted segment with the metadata that a commit would store."""
-    kind = kind_of(index.details_type or "")
+    kind = kind_of(index.details_type or "", index.details)
     if kind is None or index.version not in kind.versions or len(index.fields) != 1:
         raise UnsupportedError(
             f"index segment {index.uuid} cannot be merged", found=f"{index.details_type}, version {index.version}"
@@ -160,7 +160,7 @@ def _check_unmixed(now: Snapshot, segments: Sequence[IndexMetadata], others: Seq
     """Reject segments that identify rows in different ways, because pylance 14 cannot read the index."""
     by_row_id: dict[bool, IndexMetadata] = {}
     for segment in (*segments, *others):
-        kind = kind_of(segment.details_type or "")
+        kind = kind_of(segment.details_type or "", segment.details)
         if kind is not None:
             by_row_id[names_rows_by_id(kind, segment.version, now)] = segment
     if len(by_row_id) > 1:
@@ -175,7 +175,7 @@ def _check_unmixed(now: Snapshot, segments: Sequence[IndexMetadata], others: Seq
 
 def _check_alike(now: Snapshot, segments: Sequence[IndexMetadata]) -> None:
     """Reject full-text segments with different parameters, because pylance 14 cannot read the index."""
-    texts = [s for s in segments if kind_of(s.details_type or "") is INVERTED]
+    texts = [s for s in segments if kind_of(s.details_type or "", s.details) is INVERTED]
     for segment in texts[1:]:
         if settings_in(segment.details) != settings_in(texts[0].details):
             raise InvalidInputError(

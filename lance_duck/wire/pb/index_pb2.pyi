@@ -1,3 +1,4 @@
+from google.protobuf import any_pb2 as _any_pb2
 from lance_duck.wire.pb import table_pb2 as _table_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -254,6 +255,18 @@ class ZoneMapIndexDetails(_message.Message):
     use_seeds: bool
     has_null_bitmap: bool
     def __init__(self, rows_per_zone: _Optional[int] = ..., use_seeds: bool = ..., has_null_bitmap: bool = ...) -> None: ...
+
+class JsonIndexDetails(_message.Message):
+    __slots__ = ("path", "target_details")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    TARGET_DETAILS_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    target_details: _any_pb2.Any
+    def __init__(self, path: _Optional[str] = ..., target_details: _Optional[_Union[_any_pb2.Any, _Mapping]] = ...) -> None: ...
+
+class RTreeIndexDetails(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class FragmentReuseIndexDetails(_message.Message):
     __slots__ = ("inline", "external")
