@@ -18,7 +18,7 @@ from lance_duck.index.vector.vectors import matrix_of
 from lance_duck.scan.hybrid.mix import scaled
 from lance_duck.scan.nearest.options import only_vector_column, vector_column
 from lance_duck.scan.nearest.result import DISTANCE
-from lance_duck.scan.rerank.candidates import RerankedRows, RerankCandidates
+from lance_duck.scan.rerank.candidates import RerankCandidates, RerankedRows
 from lance_duck.scan.scored.layout import SCORE
 
 _HYBRID: Final = "_hybrid_score"

@@ -13,7 +13,7 @@ from lance_duck.arguments import known_names
 from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.scan.hybrid.mix import scaled
 from lance_duck.scan.nearest.result import DISTANCE
-from lance_duck.scan.rerank.candidates import RELEVANCE, RerankedRows, RerankCandidates
+from lance_duck.scan.rerank.candidates import RELEVANCE, RerankCandidates, RerankedRows
 from lance_duck.scan.scored.layout import SCORE
 
 _ROW_ID = "_rowid"

@@ -16,7 +16,7 @@ from lance_duck.scan.nearest.options import DEFAULT_K
 from lance_duck.scan.nearest.result import DISTANCE
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID, ColumnsLike
-from lance_duck.scan.rerank.candidates import RELEVANCE, RerankedRows, RerankCandidates
+from lance_duck.scan.rerank.candidates import RELEVANCE, RerankCandidates, RerankedRows
 from lance_duck.scan.rerank.rerankers import BuiltInReranker, reranker_of
 from lance_duck.scan.rerank.returned import ranking_of_user
 from lance_duck.scan.scored.layout import SCORE
