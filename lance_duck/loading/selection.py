@@ -86,6 +86,20 @@ class RowSelection:
     def __len__(self) -> int:
         return len(self._places)
 
+    @classmethod
+    def concat(cls, selections: Sequence[Self]) -> Self:
+        """Return the rows of several selections of one version, one after another.
+
+        Raises:
+            InvalidInputError: There are no selections, or they are of several versions.
+        """
+        if not selections or len({each.dataset.version for each in selections}) > 1:
+            raise InvalidInputError("selections", where="concat", expected="one or more, of one version")
+        parts = [each.places for each in selections if len(each)]
+        if len(parts) < 2:
+            return selections[0]._with(parts[0] if parts else range(0))
+        return selections[0]._with(np.concatenate([np.asarray(part, np.int64) for part in parts]))
+
     # Derived selections.
 
     def filter(self, filter: FilterLike) -> Self:  # noqa: A002
@@ -250,25 +264,42 @@ class RowSelection:
                 yield convert(batch)
 
     def _streamed(self, batch_size: int, columns: ColumnsLike | None) -> Iterator[pa.RecordBatch]:
-        places = self._places
-        if not len(places):
-            return
-        if isinstance(places, range) and places.step == 1:
-            scan = self._dataset.scan(
-                columns,
-                offset=places.start,
-                limit=len(places),
-                batch_size=batch_size,
-                strict_batch_size=True,
-            )
-            yield from scan.to_batches()
-            return
-        for start in range(0, len(places), batch_size):
-            yield self._read(np.asarray(places[start : start + batch_size], np.int64), columns)
+        done, total = 0, len(self)
+        for end in _run_ends(self._places, batch_size):
+            whole = end if end == total else end // batch_size * batch_size
+            if whole > done:
+                yield from self._scanned(done, whole, batch_size, columns)
+                done = whole
+            if end > done:  # a batch with rows of several runs
+                yield self._read(np.asarray(self._places[done : done + batch_size], np.int64), columns)
+                done = min(done + batch_size, total)
+        for start in range(done, total, batch_size):
+            yield self._read(np.asarray(self._places[start : start + batch_size], np.int64), columns)
+
+    def _scanned(self, start: int, end: int, batch_size: int, columns: ColumnsLike | None) -> Iterator[pa.RecordBatch]:
+        """Read rows with consecutive positions."""
+        first = int(self._places[start])
+        scan = self._dataset.scan(
+            columns, offset=first, limit=end - start, batch_size=batch_size, strict_batch_size=True
+        )
+        yield from scan.to_batches()
 
     def _read(self, places: np.ndarray[Any, Any], columns: ColumnsLike | None) -> pa.RecordBatch:
         table = self._dataset.handle.table
         return table.taker.by_position(places, table.projection(columns))
+
+
+_LONG_RUN: Final = 8
+"""Average number of batches in a run of consecutive positions from which runs are scanned."""
+
+
+def _run_ends(places: Positions, batch_size: int) -> Sequence[int]:
+    """Return the end of each run of consecutive positions, or nothing if the runs are short."""
+    if isinstance(places, range) and places.step == 1:
+        return [len(places)] if len(places) else []
+    cuts = np.flatnonzero(np.diff(np.asarray(places, np.int64)) != 1) + 1
+    is_long = len(places) >= (len(cuts) + 1) * _LONG_RUN * batch_size
+    return [*cuts.tolist(), len(places)] if is_long else []
 
 
 def _places(table: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:

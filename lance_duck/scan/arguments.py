@@ -43,6 +43,7 @@ class ScanArguments(TypedDict, total=False):
     fast_search: bool | None
     full_text_query: Any
     hybrid: Mapping[str, Any] | None
+    rerank: Any
 
 
 @has_defaults(ScanOptions)

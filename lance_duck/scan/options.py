@@ -85,6 +85,8 @@ class ScanOptions:
         full_text_query: Return the rows that match words, best first: see `scan.text.request`. Together with `nearest`,
             return rows found by either search, with `_distance`, `_score` and `_hybrid_score`.
         hybrid: How the results of `nearest` and `full_text_query` are combined: see `scan.hybrid.options.Hybrid`.
+        rerank: How the candidates of a search are ranked: "rrf", "linear", "mrr", "mmr", a reranker of
+            `lance_duck.rerankers`, or a function of the candidates and the query. See `LanceDataset.search`.
         prefilter: False applies the filter to the rows that a search finds. Otherwise, the search finds only rows that
             pass it.
         fast_search: Search only rows that an index covers.
@@ -134,6 +136,7 @@ class ScanOptions:
     nearest: Mapping[str, Any] | None = None
     full_text_query: Any = None
     hybrid: Mapping[str, Any] | None = None
+    rerank: Any = None
     index_segments: Any = None
     fast_search: bool | None = None
     row_addr_allowlist: bytes | Iterable[int] | None = None
@@ -148,7 +151,8 @@ class ScanOptions:
                 raise UnsupportedError(f"{name} is not supported", where="scan")
         if self.fast_search and self.nearest is None and self.full_text_query is None:
             raise UnsupportedError("fast_search is not supported without nearest or full_text_query", where="scan")
-        if self.hybrid is not None and (self.nearest is None or self.full_text_query is None):
+        is_single = self.nearest is None or self.full_text_query is None
+        if is_single and self.rerank is None and isinstance(self.hybrid, Mapping):
             expected = "both nearest and full_text_query"
             raise InvalidInputError(f"hybrid ({', '.join(self.hybrid)})", where="scan", expected=expected)
         for name, least in _LEAST.items():
@@ -192,7 +196,7 @@ _LEAST: Final = {"limit": 0, "offset": 0, "batch_size": 1, "batch_size_bytes": 1
 
 _OF_ROWS: Final = (
     *("columns", "filter", "parameters", "limit", "offset", "fragments", "include_deleted_rows", "order_by"),
-    *("nearest", "full_text_query", "hybrid", "row_addr_allowlist", "row_addr_blocklist"),
+    *("nearest", "full_text_query", "hybrid", "rerank", "row_addr_allowlist", "row_addr_blocklist"),
 )
 ROW_NAMES: Final = MappingProxyType({"with_row_id": ROW_ID, "with_row_address": ROW_ADDRESS})
 

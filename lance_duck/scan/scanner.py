@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lance_duck.scan.nearest import extremes
     from lance_duck.scan.nearest import scan as nearest
     from lance_duck.scan.read import take
+    from lance_duck.scan.rerank import scan as rerank
     from lance_duck.scan.text import filter as text_filter
     from lance_duck.scan.text import scan as texts
     from lance_duck.scan.text.query import tree as query_tree
@@ -44,6 +45,7 @@ else:
     extremes, nearest = lazy.modules(globals(), "lance_duck.scan.nearest", "extremes", "scan")
     row_set_bytes = lazy.modules(globals(), "lance_duck.rows", "row_set_bytes")
     take = lazy.modules(globals(), "lance_duck.scan.read", "take")
+    rerank = lazy.modules(globals(), "lance_duck.scan.rerank", "scan")
     text_filter, texts = lazy.modules(globals(), "lance_duck.scan.text", "filter", "scan")
     query_tree = lazy.modules(globals(), "lance_duck.scan.text.query", "tree")
 
@@ -56,7 +58,7 @@ _MOST_DIGITS: Final = 18  # digits of a 64-bit number
 
 
 class _SearchScan(Protocol):
-    """A search: `NearestScan` with its queries, `TextScan` or `HybridScan`."""
+    """A search: `NearestScan` with its queries, `TextScan`, `HybridScan` or `RerankedScan`."""
 
     @property
     def schema(self) -> pa.Schema: ...
@@ -137,7 +139,9 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         self._nearest: _NearestSearch | None = None
         self._words: texts.TextScan | None = None
         self._scan: ScanPlan | None = None
-        if options.full_text_query is not None and options.nearest is not None:
+        if options.rerank is not None:
+            self._rerank(rerank.RerankedScan(table, options), fragment)
+        elif options.full_text_query is not None and options.nearest is not None:
             both = hybrid.HybridScan(table, options, fragment)
             self._search, self._words = both, both.words
         elif options.full_text_query is not None:
@@ -147,6 +151,12 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
             self._search = self._nearest = _NearestSearch(scan, scan.queries(options.nearest))
         else:
             self._scan = table.plan(options, fragment)
+
+    def _rerank(self, search: rerank.RerankedScan, fragment: Fragment | None) -> None:
+        """Plan a search whose candidates another scanner finds."""
+        candidates = LanceScanner(self._table, search.candidate_options, fragment)
+        search.begin(candidates)
+        self._search, self._nearest, self._words = search, candidates._nearest, candidates._words
 
     @property
     def _plan(self) -> ScanPlan:

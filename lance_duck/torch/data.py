@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import torch
 from torch.utils import data
 
 from lance_duck.arguments import checked_calls
 from lance_duck.dataset import LanceDataset as Table
 from lance_duck.dataset import dataset as open_dataset
 from lance_duck.errors import InvalidInputError, UnsupportedError
-from lance_duck.loading.forms import numbers_of_column
+from lance_duck.loading.progress import Progress, Reader, Sharing, StoppedPass, passes_as_dicts, passes_of_dicts
 from lance_duck.loading.selection import Granularity, RowSelection
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.projection import ColumnsLike
+from lance_duck.torch.samplers import (
+    RankBatchSampler,
+    RankSampler,
+    ShardedBatchSampler,
+    ShardedFragmentSampler,
+    rank_of,
+)
+from lance_duck.torch.tensors import only_tensor_or_all, to_tensors
 
 __all__ = [
     "BatchedLanceDataset",
+    "LanceDataLoader",
     "LanceDataset",
     "RankBatchSampler",
     "SafeLanceDataset",
@@ -33,108 +41,6 @@ __all__ = [
 ]
 
 _SPAWN: Final = "spawn"
-
-
-def to_tensors(batch: pa.RecordBatch) -> dict[str, Any]:
-    """Return a batch as tensors, by column.
-
-    Fixed-size lists become matrices, fixed-shape tensors keep their shape, and times become integer ticks. Strings,
-    variable-length lists and other types without numbers become lists of Python objects. A tensor shares the memory of
-    its column only if that memory is not used elsewhere. You may therefore modify tensors.
-
-    Raises:
-        InvalidInputError: A column of integers, booleans, times or arrays contains a null.
-    """
-    return {field.name: _tensor(batch.column(place), field) for place, field in enumerate(batch.schema)}
-
-
-def only_tensor_or_all(batch: pa.RecordBatch) -> Any:
-    """Return the tensor of a single column, or a dict of tensors for several columns, like pylance.
-
-    Converts like `to_tensors`, except that uint64 columns, such as row ids, become int64, because PyTorch supports few
-    operations on uint64. uint64 vectors remain uint64.
-
-    Raises:
-        InvalidInputError: A column contains a null (see `to_tensors`), or a number of 2^63 or more.
-    """
-    tensors = {name: _signed(tensor, name) for name, tensor in to_tensors(batch).items()}
-    return next(iter(tensors.values())) if len(tensors) == 1 else tensors
-
-
-def _signed(tensor: Any, name: str) -> Any:
-    if not isinstance(tensor, torch.Tensor) or tensor.dtype != torch.uint64 or tensor.ndim != 1:
-        return tensor
-    signed = tensor.view(torch.int64)
-    if signed.numel() and int(signed.min()) < 0:
-        raise InvalidInputError(
-            "torch cannot represent integers of 2^63 or more",
-            where=f"column {name!r}",
-            remedy="pass to_tensor_fn=to_tensors to keep uint64",
-        )
-    return signed
-
-
-def _tensor(array: pa.Array, field: pa.Field) -> Any:
-    numbers = numbers_of_column(array, field)
-    if numbers is None:
-        return array.to_pylist()
-    if pa.types.is_boolean(numbers.values.type):
-        return torch.from_numpy(numbers.values.to_numpy(zero_copy_only=False)).reshape(numbers.shape)
-    values = torch.from_dlpack(numbers.values)
-    memory = numbers.values.buffers()[1]
-    if memory is not None and not memory.is_mutable:  # later reads may use the same memory
-        values = values.clone()
-    return (values.view(torch.bfloat16) if numbers.is_bfloat16 else values).reshape(numbers.shape)
-
-
-@dataclass
-class RankSampler:
-    """The share of one rank, which is split among its workers. Attributes are named like pylance's arguments.
-
-    Attributes:
-        rank: Rank of this process. Default: the rank in torch.distributed, or 0.
-        world_size: Number of processes. Default: the world size of torch.distributed, or 1.
-        randomize: Whether rows are in random order, which differs in each epoch.
-        seed: Seed of the random order.
-        epoch: The epoch, see `set_epoch`.
-    """
-
-    rank: int | None = None
-    world_size: int | None = None
-    randomize: bool = False
-    seed: int = 0
-    epoch: int = field(default=0, init=False)
-    granularity: ClassVar[Granularity] = "rows"
-
-    def set_epoch(self, epoch: int) -> None:
-        """Set the current epoch, the same on all ranks. Call it before the workers of a DataLoader start."""
-        self.epoch = epoch
-
-    def order_seed(self, epoch: int = 0) -> tuple[int, int] | None:
-        """Return the seed for the epoch set by `set_epoch`, or else for `epoch`. Returns None without random order."""
-        return (self.seed, self.epoch or epoch) if self.randomize else None
-
-
-class ShardedFragmentSampler(RankSampler):
-    """Every world_size-th fragment for each rank, like `shard_granularity="fragment"`."""
-
-    granularity = "fragment"
-
-    @staticmethod
-    def from_torch(randomize: bool = False, seed: int = 0) -> ShardedFragmentSampler:
-        """Return the sampler of this process in the group of torch.distributed."""
-        return ShardedFragmentSampler(randomize=randomize, seed=seed)
-
-
-class ShardedBatchSampler(RankSampler):
-    """Every world_size-th batch for each rank, like `shard_granularity="batch"`."""
-
-    granularity = "batch"
-
-    @staticmethod
-    def from_torch(randomize: bool = False, seed: int = 0) -> ShardedBatchSampler:
-        """Return the sampler of this process in the group of torch.distributed."""
-        return ShardedBatchSampler(randomize=randomize, seed=seed)
 
 
 @checked_calls
@@ -199,26 +105,182 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         self.batch_size = batch_size
         self.columns = _with_row_id(self.rows, columns) if with_row_id else columns
         self._part = rank, world_size
-        self._granularity = shard_granularity
+        self._sharing = Sharing(shard_granularity or "rows", even)
         self._convert = to_tensor_fn
         self._seed = shuffle
         self._sampler = sampler
-        self._even = even
         self._epoch = 0
+        self._progress = Progress()
+
+    @property
+    def epoch(self) -> int:
+        """The current epoch, see `set_epoch`."""
+        return self._epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the current epoch, the same on all ranks. Call it before the workers of a DataLoader start."""
+        """Set the current epoch, the same on all ranks. Call it before the workers of a DataLoader start.
+
+        Each epoch begins at the first row, except the one in which `load_state_dict` continues.
+        """
+        if epoch != self._epoch:
+            self._progress.reset()
         self._epoch = epoch
 
     def __iter__(self) -> Iterator[Any]:
-        index, count = _place(*self._part)
+        reader = _reader(*self._part)
+        self._progress.begin(reader, self.batch_size)
+        part = self._sharing.part(self._order(), self._progress.passes, reader, self.batch_size)
+        for batch in part[self._progress.skipped :].batches(self.batch_size, self.columns):
+            item = batch if self._convert is None else self._convert(batch)
+            self._progress.advance()
+            yield item
+
+    def _order(self) -> RowSelection:
+        """Return all rows in the order of the epoch."""
         seed = None if self._seed is None else (self._seed, self._epoch)
         if self._sampler is not None:
             seed = self._sampler.order_seed(self._epoch)
-        rows = self.rows if seed is None else self.rows.shuffle(seed)
-        part = rows.shard(index, count, self._granularity or "rows", self.batch_size, self._even)
-        for batch in part.batches(self.batch_size, self.columns):
-            yield batch if self._convert is None else self._convert(batch)
+        return self.rows if seed is None else self.rows.shuffle(seed)
+
+    def state_dict(self, batches: int | None = None, num_workers: int = 0) -> dict[str, Any]:
+        """Return which rows were read, as a dict of numbers, so that a later run continues at the next row.
+
+        In a worker of torchdata's `StatefulDataLoader`, the state is the worker's own. A DataLoader of PyTorch with
+        workers does not tell how many batches it returned: use `get_safe_loader`, or pass the numbers.
+
+        Args:
+            batches: Number of batches that the loader returned since the pass began. Default: the batches that this
+                object returned.
+            num_workers: Number of workers of the loader, with `batches`.
+        """
+        sampler = self._sampler
+        state: dict[str, Any] = {
+            "version": self.rows.dataset.version,
+            "rows": len(self.rows),
+            "order": [
+                self._sharing.by,
+                self._sharing.even,
+                sampler.seed if sampler and sampler.randomize else self._seed,
+            ],
+            "epoch": (sampler.epoch if sampler else 0) or self._epoch,
+        }
+        worker = data.get_worker_info()
+        if worker is not None:
+            own = {"id": worker.id, "num_workers": worker.num_workers, "rows": self._progress.read_by_worker}
+            return {**state, "passes": passes_as_dicts(self._progress.passes), "worker": own}
+        current = None
+        if batches is not None:
+            current = StoppedPass(rank_of(*self._part)[1], max(num_workers, 1), self.batch_size, batches)
+        return {**state, "passes": passes_as_dicts(self._progress.stopped(current))}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue after the rows of a state, in its epoch. Call it before a DataLoader starts its workers.
+
+        The number of workers and the batch size may differ. If the number of ranks differs, all ranks must have
+        received equally many batches. The next pass reads the rows that are left, and later passes read all rows.
+
+        Args:
+            state: A result of `state_dict` of this rank.
+
+        Raises:
+            InvalidInputError: The state is of other rows, of another order, or of another worker.
+        """
+        current = self.state_dict()
+        for name, what in (("version", "version of the table"), ("rows", "number of rows"), ("order", "order of rows")):
+            found = state.get(name)
+            if (list(found) if isinstance(found, tuple) else found) != current[name]:
+                remedy = 'open it with dataset_options={"version": …}' if name == "version" else None
+                expected = f"{current[name]}, as in this dataset"
+                raise InvalidInputError(what, where="load_state_dict", expected=expected, found=found, remedy=remedy)
+        passes, skipped = passes_of_dicts(state.get("passes")), 0
+        if (own := state.get("worker")) is not None:
+            worker = data.get_worker_info()
+            whole = [_whole(own, name) for name in ("id", "num_workers", "rows")]
+            if worker is None or whole[:2] != [worker.id, worker.num_workers]:
+                found = f"worker {whole[0]} of {whole[1]}"
+                raise InvalidInputError("a state of another worker", where="load_state_dict", found=found)
+            skipped = whole[2]
+        self._epoch = _whole(state, "epoch")
+        if self._sampler is not None:
+            self._sampler.set_epoch(self._epoch)
+        self._progress.load(passes, skipped)
+
+
+@checked_calls
+class LanceDataLoader(data.DataLoader[Any]):  # type: ignore[misc]
+    """A DataLoader that knows which rows of a `LanceDataset` it returned. See `get_safe_loader`.
+
+    Args:
+        dataset: A dataset.
+        options: Arguments of `torch.utils.data.DataLoader`.
+    """
+
+    def __init__(self, dataset: data.Dataset[Any], **options: Any) -> None:
+        super().__init__(dataset, **options)
+        self._started: int | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        rows = self.dataset
+        if not isinstance(rows, LanceDataset) or not self.num_workers:
+            yield from super().__iter__()
+            return
+        if self._started != rows.epoch or rows._progress.is_loaded:
+            self._iterator = None  # workers that persist have the state of their start
+        self._started = rows.epoch
+        batches = super().__iter__()
+        rows._progress.begin(replace(_reader(*rows._part), num_workers=self.num_workers), rows.batch_size)
+        for batch in batches:
+            rows._progress.advance()
+            yield batch
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return which rows the loader returned: see `LanceDataset.state_dict`.
+
+        Raises:
+            UnsupportedError: The dataset is not a `LanceDataset`, or `in_order=False` lets workers overtake each other.
+        """
+        return self._rows().state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue after the rows of a state, also with another number of workers: see `LanceDataset.load_state_dict`.
+
+        Raises:
+            UnsupportedError: The dataset is not a `LanceDataset`.
+            InvalidInputError: The state does not fit the dataset.
+        """
+        self._rows().load_state_dict(state)
+
+    def _rows(self) -> LanceDataset:
+        if not isinstance(self.dataset, LanceDataset):
+            found = type(self.dataset).__name__
+            raise UnsupportedError("only a LanceDataset can resume", where="LanceDataLoader", found=found)
+        if not getattr(self, "in_order", True):
+            raise UnsupportedError("in_order=False is not supported", where="LanceDataLoader.state_dict")
+        return self.dataset
+
+
+def get_safe_loader(
+    dataset: data.Dataset[Any], batch_size: int = 32, num_workers: int = 4, **options: Any
+) -> LanceDataLoader:
+    """Return a DataLoader with spawned workers that keep their files open. Object stores require spawned processes.
+
+    The loader of a `LanceDataset` has `state_dict` and `load_state_dict`, which continue at the next row.
+
+    Args:
+        dataset: A dataset of this module.
+        batch_size: Batch size in rows. Without effect for a `LanceDataset`, which creates its own batches.
+        num_workers: Number of worker processes, or 0 to read in this process.
+        options: Other arguments of `torch.utils.data.DataLoader`.
+    """
+    if num_workers:
+        options = {"multiprocessing_context": _SPAWN, "persistent_workers": True, **options}
+    if isinstance(dataset, LanceDataset):
+        options["batch_size"] = None
+    elif "batch_sampler" not in options:
+        options["batch_size"] = batch_size
+    if isinstance(dataset, BatchedLanceDataset):
+        options.setdefault("collate_fn", as_it_is)
+    return LanceDataLoader(dataset, num_workers=num_workers, **options)
 
 
 @checked_calls
@@ -295,78 +357,6 @@ class SafeLanceDataset(data.Dataset[Any]):  # type: ignore[misc]
         return rows
 
 
-class RankBatchSampler(data.Sampler[list[int]]):  # type: ignore[misc]
-    """Row positions of one rank's batches, as the `batch_sampler` of a DataLoader. Ranks do not share positions.
-
-    Args:
-        length: Number of rows of the dataset.
-        batch_size: Rows of a batch.
-        rank: Rank of this process. Default: the rank in torch.distributed, or 0.
-        world_size: Number of processes. Default: the world size of torch.distributed, or 1.
-        shuffle: Seed of a random order, which differs in each epoch: see `set_epoch`. Default: ascending positions.
-        even: Whether all ranks have the same number of whole batches. If True, remaining rows are dropped.
-    """
-
-    def __init__(
-        self,
-        length: int,
-        batch_size: int,
-        rank: int | None = None,
-        world_size: int | None = None,
-        *,
-        shuffle: int | None = None,
-        even: bool = False,
-    ) -> None:
-        if batch_size < 1:
-            raise InvalidInputError("batch_size", expected="1 or more", found=batch_size)
-        self._length = length // batch_size * batch_size if even else length
-        self._batch_size = batch_size
-        self._rank, self._world_size = _rank(rank, world_size)
-        self._seed = shuffle
-        self._even = even
-        self._epoch = 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Set the current epoch, the same on all ranks."""
-        self._epoch = epoch
-
-    def __len__(self) -> int:
-        batches = -(-self._length // self._batch_size)
-        if self._even:
-            return batches // self._world_size
-        return len(range(self._rank, batches, self._world_size))
-
-    def __iter__(self) -> Iterator[list[int]]:
-        order = np.arange(self._length)
-        if self._seed is not None:
-            order = np.random.default_rng((self._seed, self._epoch)).permutation(self._length)
-        for number in range(len(self)):
-            start = (number * self._world_size + self._rank) * self._batch_size
-            yield order[start : start + self._batch_size].tolist()
-
-
-def get_safe_loader(
-    dataset: data.Dataset[Any], batch_size: int = 32, num_workers: int = 4, **options: Any
-) -> data.DataLoader[Any]:
-    """Return a DataLoader with spawned workers that keep their files open. Object stores require spawned processes.
-
-    Args:
-        dataset: A dataset of this module.
-        batch_size: Batch size in rows. Without effect for a `LanceDataset`, which creates its own batches.
-        num_workers: Number of worker processes, or 0 to read in this process.
-        options: Other arguments of `torch.utils.data.DataLoader`.
-    """
-    if num_workers:
-        options = {"multiprocessing_context": _SPAWN, "persistent_workers": True, **options}
-    if isinstance(dataset, LanceDataset):
-        options["batch_size"] = None
-    elif "batch_sampler" not in options:
-        options["batch_size"] = batch_size
-    if isinstance(dataset, BatchedLanceDataset):
-        options.setdefault("collate_fn", as_it_is)
-    return data.DataLoader(dataset, num_workers=num_workers, **options)
-
-
 def as_it_is(batch: Any) -> Any:
     """Return a batch unchanged: the `collate_fn` for `BatchedLanceDataset`."""
     return batch
@@ -408,22 +398,15 @@ def _with_row_id(rows: RowSelection, columns: ColumnsLike | None) -> ColumnsLike
     return [*(rows.dataset.schema.names if columns is None else columns), "_rowid"]
 
 
-def _rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """Return the rank of this process and the process count."""
-    is_running = torch.distributed.is_available() and torch.distributed.is_initialized()
-    if rank is None:
-        rank = torch.distributed.get_rank() if is_running else 0
-    if world_size is None:
-        world_size = torch.distributed.get_world_size() if is_running else 1
-    if not 0 <= rank < world_size:
-        raise InvalidInputError("rank", expected=f"0 to {world_size - 1}", found=rank)
-    return rank, world_size
-
-
-def _place(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """Return the global number of this worker, and the total number of workers."""
-    rank, world_size = _rank(rank, world_size)
+def _reader(rank: int | None, world_size: int | None) -> Reader:
+    """Return this process, or this worker of it, as one of the readers."""
     worker = data.get_worker_info()
-    if worker is None:
-        return rank, world_size
-    return rank * worker.num_workers + worker.id, world_size * worker.num_workers
+    return Reader(*rank_of(rank, world_size), *((0, 1) if worker is None else (worker.id, worker.num_workers)))
+
+
+def _whole(state: Any, name: str) -> int:
+    """Return a whole number of a state."""
+    value = state.get(name) if isinstance(state, Mapping) else None
+    if type(value) is not int or value < 0:
+        raise InvalidInputError(name, where="load_state_dict", expected="a whole number", found=repr(value))
+    return value

@@ -18,7 +18,7 @@ from lance_duck.index.registry import scalar_kinds
 
 PAGE: Final = Path(__file__).parents[2] / "docs/reference/python.md"
 VECTOR_KINDS: Final = {f"IVF_{kind}" for kind in ("FLAT", "SQ", "PQ", "RQ", "HNSW_FLAT", "HNSW_SQ", "HNSW_PQ")}
-MODULES: Final = ("errors", "examples", "fragment", "loading", "optimize", "query", "torch.data")
+MODULES: Final = ("errors", "examples", "fragment", "loading", "optimize", "query", "rerankers", "torch.data")
 HIDDEN: Final = {"_rowid", "_rowaddr", "_row_created_at_version", "_row_last_updated_at_version", "_distance", "_score"}
 # Strings in the tables that are neither names nor calls.
 LITERALS: Final = {"?", "$name", '{"v": 128}', "dataset", "execute", "path", "%2F", *HIDDEN}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,8 +87,8 @@ class HybridMethod:
             scores = _inverse_ranks(near) + _inverse_ranks(match)
         else:
             weight = min(max(self.alpha, 0.0), 1.0)
-            closeness = 1.0 - _scaled(nearest.measures)
-            scores = weight * _at(closeness, near) + (1.0 - weight) * _at(_scaled(matching.measures), match)
+            closeness = 1.0 - scaled(nearest.measures)
+            scores = weight * _at(closeness, near) + (1.0 - weight) * _at(scaled(matching.measures), match)
         rounded = scores.astype(np.float32)
         best = np.argsort(-rounded, kind="stable")[:most]
         return HybridRanking(near[best], match[best], rounded[best])
@@ -105,13 +105,13 @@ def _inverse_ranks(places: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.where(places < 0, _ABSENT, 1.0 / (_RANK_CONSTANT + np.maximum(places, 0)))
 
 
-def _scaled(measures: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Scale numbers to 0 (minimum) … 1 (maximum)."""
+def scaled(measures: NDArray[Any], equal: float = _EQUAL) -> NDArray[np.float64]:
+    """Scale numbers to 0 (minimum) … 1 (maximum). If all are equal, they become `equal`."""
     values = np.nan_to_num(measures.astype(np.float64), nan=_LARGEST, posinf=_LARGEST, neginf=-_LARGEST)
     if not len(values):
         return values
     least, span = values.min(), np.ptp(values)
-    return np.full(len(values), _EQUAL) if span == 0 else (values - least) / span
+    return np.full(len(values), equal) if span == 0 else (values - least) / span
 
 
 def _at(values: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -23,19 +23,25 @@ class Hybrid:
     Attributes:
         method: How distances and scores are combined into one score.
         oversample_factor: Number of candidates of each search, as a multiple of k.
+        is_whole: Whether the result contains all candidates, for a reranker, instead of the k best.
     """
 
     method: HybridMethod
     oversample_factor: int = _OVERSAMPLE
+    is_whole: bool = False
 
     @classmethod
-    def of(cls, values: Mapping[str, Any] | None) -> Self:
+    def of(cls, values: Mapping[str, Any] | Self | None) -> Self:
         """Validate the optional arguments `method` ("linear" or "rrf"), `alpha` and `oversample_factor`.
+
+        Options that were validated before are returned unchanged.
 
         Raises:
             WrongTypeError: `values` is not a dict, contains an unknown name, or contains a value of the wrong type.
             InvalidInputError: A value is out of range.
         """
+        if isinstance(values, cls):
+            return values
         if values is not None and not isinstance(values, Mapping):
             raise WrongTypeError("hybrid", where="scan", expected="a dict", found=type(values).__name__)
         arguments = {name: value for name, value in (values or {}).items() if value is not None}

@@ -85,7 +85,8 @@ class HybridScan(ScoredScan):
         snapshot = self._table.snapshot
         nearest = Candidates(row_ids(snapshot, near.addresses), near.distances)
         matching = Candidates(row_ids(snapshot, match.addresses), np.asarray(match.scores[SCORE]))
-        ranking = self._hybrid.method.mix(nearest, matching, self._k if most is None else min(most, self._k))
+        rows = 2 * self._most if self._hybrid.is_whole else self._k
+        ranking = self._hybrid.method.mix(nearest, matching, rows if most is None else min(most, rows))
         both = np.concatenate([near.addresses, match.addresses])
         places = np.where(ranking.nearest < 0, ranking.matching + len(near), ranking.nearest)
         scores: dict[str, Any] = {

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _HYBRID: Final = frozenset({"method", "alpha", "oversample_factor"})
 """Options of `rerank`."""
+_RERANKED: Final = ("mrr", "mmr")
+"""Names of rerankers that are not methods of a hybrid search."""
 
 
 @checked_calls
@@ -139,16 +141,19 @@ class LanceQueryBuilder:
         """Skip rows that no index covers."""
         return self._with(fast_search=True)
 
-    def rerank(self, method: str = "rrf", *, alpha: float | None = None, oversample_factor: int | None = None) -> Self:
-        """Choose how the results of the vector search and the full-text search are combined.
+    def rerank(self, method: Any = "rrf", *, alpha: float | None = None, oversample_factor: int | None = None) -> Self:
+        """Choose how the results of the vector search and the full-text search are combined, or rerank one search.
 
         Args:
             method: "rrf", the sum of inverse ranks, or "linear", the weighted sum of the distance and the score, each
-                scaled to 0 … 1.
+                scaled to 0 … 1. Both give a `_hybrid_score`. "mrr", "mmr", a reranker of `lance_duck.rerankers`, or a
+                function of the candidates and the query gives a `_relevance_score`: see `LanceDataset.search`.
             alpha: Weight of the vector in "linear", 0 to 1. None means 0.5.
             oversample_factor: Number of candidates per search, as a multiple of the limit. None means 4.
         """
-        arguments = {"method": method, "alpha": alpha, "oversample_factor": oversample_factor}
+        name = "method" if isinstance(method, str) and method not in _RERANKED else "rerank"
+        self._options = {each: value for each, value in self._options.items() if each not in ("method", "rerank")}
+        arguments = {name: method, "alpha": alpha, "oversample_factor": oversample_factor}
         return self._with(**{name: value for name, value in arguments.items() if value is not None})
 
     # The result.
@@ -234,7 +239,7 @@ class LanceQueryBuilder:
         """Check that both searches exist if `rerank` combines them. Raises InvalidInputError."""
         has_words = is_words(self._q) or "full_text_query" in self._options
         has_vector = (self._q is not None and not is_words(self._q)) or "nearest" in self._options
-        if _HYBRID.isdisjoint(self._options) or (has_words and has_vector):
+        if _HYBRID.isdisjoint(self._options) or "rerank" in self._options or (has_words and has_vector):
             return
         raise InvalidInputError(
             "rerank combines a vector search and a text search (both nearest and full_text_query)",

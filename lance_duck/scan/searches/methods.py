@@ -52,6 +52,15 @@ class Searches:
         `_hybrid_score`, which is computed from both. `_distance` or `_score` is null if only the other search found the
         row.
 
+        With `rerank`, the search finds `oversample_factor` · k candidates, and returns the k rows that a reranker
+        prefers, with a `_relevance_score`. A reranker is "rrf", "linear" or "mrr", which combine both searches of a
+        hybrid search, "mmr", which prefers rows that differ from each other, or an object of `lance_duck.rerankers`
+        with other parameters. It may also be a function `rerank(candidates, query)`. The candidates are a Table with
+        the requested columns, `_rowid`, and `_distance` or `_score` or both. The query is the words, or the vector if
+        there are none. The function returns one finite number per candidate (greater is better), or a Table with some
+        of the candidates and their `_rowid`, best first. Objects with the methods of LanceDB's rerankers
+        (`rerank_hybrid`, `rerank_vector`, `rerank_fts`) also work.
+
         Args:
             q: A vector: a list, numpy array or Arrow array of numbers, or a matrix or list of lists for several
                 queries. The rows then have a `_distance`. Or words: a string, a query from `lance_duck.query` or its

@@ -35,7 +35,7 @@ from lance_duck.scan.text.request import words_in
 from lance_duck.telemetry.metrics import ROWS_RETURNED
 from lance_duck.telemetry.observing import observed
 
-_REFUSED: Final = ("full_text_query", "hybrid")
+_REFUSED: Final = ("full_text_query", "hybrid", "rerank")
 _QUERY: Final = pa.field(QUERY, pa.int32(), nullable=False)
 
 

@@ -18,7 +18,7 @@ from lance_duck.scan.table_scan import HasTable, TableScan
 from lance_duck.telemetry.metrics import ROWS_RETURNED
 
 _WHERE: Final = "prepare"
-_REFUSED: Final = ("parameters", "nearest", "full_text_query", "hybrid")
+_REFUSED: Final = ("parameters", "nearest", "full_text_query", "hybrid", "rerank")
 _MARKS: Final = ("param", "params")
 
 

@@ -106,7 +106,7 @@ def scanned(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
 
 
 _SEEN_TO_BY_SCANNER: Final = frozenset(
-    ("full_text_query", "row_addr_allowlist", "row_addr_blocklist", "scan_stats_callback")
+    ("full_text_query", "rerank", "row_addr_allowlist", "row_addr_blocklist", "scan_stats_callback")
 )
 
 
@@ -174,7 +174,7 @@ def cached_words(table: TableScan, arguments: Mapping[str, Any]) -> text_prepare
     Raises:
         InvalidInputError, UnsupportedError: See `TextScan`.
     """
-    if any(arguments.get(name) is not None for name in ("nearest", "filter")) or not arguments.get("limit"):
+    if any(arguments.get(name) is not None for name in ("nearest", "filter", "rerank")) or not arguments.get("limit"):
         return None
     if arguments.get("full_text_query") is None:
         return None

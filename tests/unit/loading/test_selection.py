@@ -149,3 +149,13 @@ def test_invalid_selections_are_rejected(table: ld.LanceDataset) -> None:
     ):
         with pytest.raises(InvalidInputError):
             wrong()
+
+
+@given(st.lists(st.tuples(st.integers(0, 53), st.integers(0, 40)), max_size=4), st.integers(1, 4))
+def test_runs_of_rows_are_returned_in_equal_batches(
+    table: ld.LanceDataset, runs: list[tuple[int, int]], size: int
+) -> None:
+    places = [place for start, length in runs for place in range(start, min(start + length, len(IDS)))]
+    batches = list(RowSelection(table, places).batches(size, ["id"]))
+    assert [number for batch in batches for number in batch["id"].to_pylist()] == [IDS[place] for place in places]
+    assert {batch.num_rows for batch in batches[:-1]} <= {size}
