@@ -16,6 +16,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.block import bind_name, unbind_name
 from lance_duck.duck.confinement import fixed_places, lock
+from lance_duck.duck.direct import DirectReads
 from lance_duck.duck.execute import Execution
 from lance_duck.duck.failures import own_errors
 from lance_duck.duck.inherited import Inherited, guarded, leave_to_children
@@ -142,6 +143,7 @@ class Connection:
             native, self._catalog, self._session, self._changes, self._inherited, read_only=read_only
         )
         self._writer = self._execution.writer
+        self._direct = DirectReads(native, self._catalog, self._execution, self._inherited)
         follow_relations(self, native)
 
     @property
@@ -173,11 +175,14 @@ class Connection:
         The result is fetched from this connection. Raises the same errors as `sql`.
         """
         self._writer.count.drop()
-        self._execution.rows.finish()
+        has_rows = self._execution.rows.finish()
         options = {} if parameters is None else {"parameters": parameters}
         with self._interrupt:
+            if self._direct.answer(query, parameters, has_rows=has_rows):
+                return self
             if self._execution.run_alone(self._native.execute, query, options) is None:
                 self._execution.run(self._native.execute, query, options, later=False)
+                self._direct.learn(query, parameters)
         return self
 
     def executemany(self, query: Any, parameters: Any = None) -> Self:
@@ -315,6 +320,7 @@ class Connection:
         self._execution.rows.finish()
         if self._inherited.is_own:
             self._writer.close()
+            self._direct.close()
             self._native.close()
             self._catalog.left_by(self)
 

@@ -1,12 +1,14 @@
 """Finds rows by the value of a column.
 
-It has one shape: a B-tree of one segment covers all rows, and the value is a whole number or a text, like the values of
-the column. For other tables and values, a lookup returns None. A scan with the same filter then finds the same rows.
+It has one shape: a B-tree of one segment covers all rows, and the values are whole numbers or texts, like the values
+of the column. For other tables and values, a lookup returns None. A scan with the same filter then finds the same rows.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import pyarrow as pa
@@ -47,18 +49,26 @@ class KeyLookup:
         self._kind = kind
         self._projection = projection
         self._nothing = projection.schema.empty_table()
+        ids = table.snapshot.fragments.ids()
+        self._is_ordered = all(before < after for before, after in pairwise(ids))
 
     @property
     def nbytes(self) -> int:
         """Size of the segment in memory, in bytes."""
         return int(self._index.nbytes)
 
-    def rows(self, value: Any) -> pa.Table | None:
-        """Return the rows with a value, in the order of a scan, or None if a scan must find them."""
-        if type(value) is not self._kind or self._opened.index is not self._index or is_watched():
+    def rows(self, values: Sequence[Any], most: int | None = None) -> pa.Table | None:
+        """Return the rows with one of the values, in the order of a scan, or None if a scan must find them.
+
+        Args:
+            values: The values, in any order and possibly repeated.
+            most: Maximum number of rows. A scan must find more.
+        """
+        kind = self._kind
+        if self._opened.index is not self._index or is_watched() or any(type(value) is not kind for value in values):
             return None
         try:
-            rows = self._found(value)
+            rows = self._found(values, most)
         except Stopped:
             raise
         except Exception:  # a scan fails, too, or finds out that the segment is corrupt
@@ -67,16 +77,18 @@ class KeyLookup:
             INDEX_USES.add(_BTREE)
         return rows
 
-    def _found(self, value: Any) -> pa.Table | None:
-        if self._kind is str and "\0" in value:
+    def _found(self, values: Sequence[Any], most: int | None) -> pa.Table | None:
+        if self._kind is str and any("\0" in value for value in values):
             return None
         table, segment = self._table, self._segment
-        names = self._index.search(Among(pa.array([value], segment.type))).maybe
+        names = self._index.search(Among(pa.array(values, segment.type))).maybe
         rows = covered_rows(table.snapshot, segment, names)
-        if len(rows.parts) > 1:  # the order of fragments differs from the order of addresses in some tables
+        if len(rows.parts) > 1 and not self._is_ordered:
             return None
         if not rows:
             return self._nothing
+        if most is not None and len(rows) > most:
+            return None
         return pa.Table.from_batches([table.taker.by_address(rows.rows(), self._projection)])
 
 
