@@ -14,7 +14,7 @@ from lance_duck.arrow.types import number_dtype
 from lance_duck.encoding.layouts.page_rows import expand_ranges
 from lance_duck.index.btree.costs import END_GROWTH, END_SHARE, PAGES_AT_ONCE, VAGUE_SHARE, WIDE_PAGES
 from lance_duck.index.btree.key_ranges import End, KeyBounds, ends_of, groups_of, key_ranges_of
-from lance_duck.index.btree.keys import BTreeKeys, Int64s
+from lance_duck.index.btree.keys import BTreeKeys, Int64s, key_maker
 from lance_duck.index.btree.open import BTreeFiles
 from lance_duck.index.files import INDEX_BLOCK_ROWS
 from lance_duck.index.kind import Answer, Lives, Rows
@@ -41,11 +41,13 @@ class BTreeIndex:
         self.lookup = files.lookup
         self.entries = files.entries
         self.type = files.type
+        self._make = None if pa.types.is_floating(self.type) else key_maker(self.type)
         self._last: tuple[Query, list[_Ends]] | None = None
 
     def search(self, query: Query) -> Answer:
         """See `ScalarIndex`. The answer is exact."""
-        return Answer.exactly(RowSet.of(self._rows(self._places(query))))
+        rows = self._rows_of_one(query) if isinstance(query, Among) and len(query.values) == 1 else None
+        return Answer.exactly(RowSet.of(self._rows(self._places(query)) if rows is None else rows))
 
     def estimate(self, query: Query) -> int | None:
         """See `ScalarIndex`. Returns None for IN lists whose values may be spread over many pages."""
@@ -109,6 +111,20 @@ class BTreeIndex:
         """Return the value of an entry, after checking the entry's page against the lookup."""
         self.entries.pages([int(np.searchsorted(self.lookup.bounds, place, side="right")) - 1])
         return self.entries.read(place, place + 1)[0]
+
+    def _rows_of_one(self, query: Among) -> Rows | None:
+        """Return the rows of one value. None if they may be on several pages, or if the value is a float."""
+        if self._make is None:
+            return None
+        lookup, key = self.lookup, self._make(query.values)
+        page = int(lookup.maxs.places(key, False)[0])
+        if page == len(lookup.maxs):
+            return _NO_ROWS
+        if page < int(lookup.maxs.places(key, True)[0]):  # the last value of a page may continue on the next one
+            return None
+        (run,) = self.entries.pages([page + lookup.first])
+        begin, end = (int(run.keys.places(key, after)[0]) + run.values_from - run.start for after in (False, True))
+        return run.ids[begin:end]
 
     def _places(self, query: Query, *, vague: bool = False) -> _EntryRanges:
         """Return the ranges of entries that satisfy a query.
