@@ -21,6 +21,7 @@ from lance_duck.duck.execute import Execution
 from lance_duck.duck.failures import own_errors
 from lance_duck.duck.inherited import Inherited, guarded, leave_to_children
 from lance_duck.duck.names import Changes
+from lance_duck.duck.prepared import PreparedStatement
 from lance_duck.duck.relation_methods import follow_relations, keep_connection
 from lance_duck.duck.run.search_settings import SearchSettings, Session, split_config
 from lance_duck.duck.tables.folder import Folder
@@ -184,6 +185,20 @@ class Connection:
                 self._execution.run(self._native.execute, query, options, later=False)
                 self._direct.learn(query, parameters)
         return self
+
+    def prepare(self, query: str) -> PreparedStatement[Self]:
+        """Prepare a statement that runs many times, with different parameters.
+
+        A SELECT of plain columns of a Lance table whose WHERE compares an indexed column by `=` or IN finds its rows
+        without DuckDB, after its first run. All other statements run as in `execute`.
+
+        Args:
+            query: One statement, with `?`, `$1` or `$name` for its parameters.
+
+        Raises:
+            InvalidInputError: The text does not contain exactly one statement. Other errors are raised when it runs.
+        """
+        return PreparedStatement(self.execute, query)
 
     def executemany(self, query: Any, parameters: Any = None) -> Self:
         """Run a statement for each list of parameters. Raises the same errors as `sql`."""
