@@ -69,7 +69,7 @@ _MEANING: Final = About.SYNTAX | About.VALUES | About.TEXTS | About.RUNS
 
 
 @dataclass
-class _Source:
+class _SelectedTable:
     """The table that a statement reads.
 
     Attributes:
@@ -116,7 +116,7 @@ class _Known:
 
     select: KeySelect | None
     state: object
-    source: _Source | None
+    source: _SelectedTable | None
 
     @property
     def is_stale(self) -> bool:
@@ -169,7 +169,7 @@ class DirectReads:
             writer.count.hold(_tuples(rows), partial(self._make, source.titles, rows))
         return True
 
-    def _found(self, text: str, parameters: Any) -> tuple[_Source | None, object, list[Any] | None]:
+    def _found(self, text: str, parameters: Any) -> tuple[_SelectedTable | None, object, list[Any] | None]:
         """Return the table of a known statement, its state, and the values to compare with."""
         known = self._known.get(text)
         if known is None and parameters is None and (lifted := lifted_numbers(text)) is not None:
@@ -178,7 +178,7 @@ class DirectReads:
             return None, None, None
         return known.source, known.state, known.select.keys(parameters)
 
-    def _rows(self, source: _Source, state: object, values: list[Any]) -> pa.Table | None:
+    def _rows(self, source: _SelectedTable, state: object, values: list[Any]) -> pa.Table | None:
         uses = self._inherited.begun()
         try:
             interrupts.check()
@@ -189,7 +189,7 @@ class DirectReads:
         finally:
             uses.pop()
 
-    def _newest_rows(self, source: _Source, state: object, values: list[Any]) -> pa.Table | None:
+    def _newest_rows(self, source: _SelectedTable, state: object, values: list[Any]) -> pa.Table | None:
         catalog = self._catalog
         catalog.refresh()
         if catalog.has_new_objects or state != self._names.state():
@@ -226,7 +226,7 @@ class DirectReads:
             self._known.clear()
         self._known[text] = _Known(select, state, None if select is None else self._source(select))
 
-    def _source(self, select: KeySelect) -> _Source | None:
+    def _source(self, select: KeySelect) -> _SelectedTable | None:
         """Return the table of a statement. None if DuckDB's result shows that the text has a different meaning."""
         names = self._names
         try:
@@ -246,7 +246,7 @@ class DirectReads:
         titles = [title or name for name, (_, title) in zip(columns, select.columns, strict=True)]
         expected = [(title, _type_name(schema.field(name))) for title, name in zip(titles, columns, strict=True)]
         returned = [(each[0], str(each[1])) for each in self._native.description or ()]
-        return _Source(handle, schema, tuple(columns), key, tuple(titles)) if returned == expected else None
+        return _SelectedTable(handle, schema, tuple(columns), key, tuple(titles)) if returned == expected else None
 
     def close(self) -> None:
         """Answer no more statements."""

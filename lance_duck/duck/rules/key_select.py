@@ -35,7 +35,7 @@ _EACH: Final = re.compile(_VALUE, re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True)
-class Bound:
+class KeyParameter:
     """A parameter.
 
     Attributes:
@@ -63,7 +63,7 @@ class KeySelect:
     columns: tuple[tuple[str, str | None], ...]
     key: str
     is_qualified: bool
-    values: tuple[int | str | Bound, ...]
+    values: tuple[int | str | KeyParameter, ...]
 
     @classmethod
     def of(cls, text: str) -> KeySelect | None:
@@ -80,7 +80,7 @@ class KeySelect:
             return None
         columns = tuple((path[-1], None if alias is None else _parts(alias)[0]) for path, alias in items)
         values = tuple(_values(match["one"] or match["several"]))
-        bound = [each.key for each in values if isinstance(each, Bound)]
+        bound = [each.key for each in values if isinstance(each, KeyParameter)]
         if not _are_alike(bound, match["one"] or match["several"]):
             return None
         if any(title is not None and folded(title) == folded(key[-1]) for _, title in columns):
@@ -104,12 +104,12 @@ class KeySelect:
             return None
         if self.bound != bound.keys():
             return None
-        return [bound[each.key] if isinstance(each, Bound) else each for each in self.values]
+        return [bound[each.key] if isinstance(each, KeyParameter) else each for each in self.values]
 
     @cached_property
     def bound(self) -> frozenset[int | str]:
         """The numbers or names of the parameters."""
-        return frozenset(each.key for each in self.values if isinstance(each, Bound))
+        return frozenset(each.key for each in self.values if isinstance(each, KeyParameter))
 
 
 def _parts(text: str) -> tuple[str, ...]:
@@ -117,15 +117,15 @@ def _parts(text: str) -> tuple[str, ...]:
     return parts
 
 
-def _values(text: str) -> Iterator[int | str | Bound]:
+def _values(text: str) -> Iterator[int | str | KeyParameter]:
     number = 0
     for match in _EACH.finditer(text):
         value = match[0]
         if value == "?":
             number += 1
-            yield Bound(number)
+            yield KeyParameter(number)
         elif value.startswith("$"):
-            yield Bound(int(value[1:]) if value[1:].isdecimal() else value[1:])
+            yield KeyParameter(int(value[1:]) if value[1:].isdecimal() else value[1:])
         else:
             yield value[1:-1].replace("''", "'") if value.startswith("'") else int(value)
 

@@ -43,14 +43,19 @@ class BTreeIndex:
         self.type = files.type
         self._make = None if pa.types.is_floating(self.type) else key_maker(self.type)
         self._last: tuple[Query, list[_Ends]] | None = None
+        self._last_one: tuple[Query, tuple[BTreeKeys, int | None] | None] | None = None
 
     def search(self, query: Query) -> Answer:
         """See `ScalarIndex`. The answer is exact."""
-        rows = self._rows_of_one(query) if isinstance(query, Among) and len(query.values) == 1 else None
-        return Answer.exactly(RowSet.of(self._rows(self._places(query)) if rows is None else rows))
+        one = self._one(query)
+        return Answer.exactly(RowSet.of(self._rows(self._places(query)) if one is None else self._rows_of_one(*one)))
 
     def estimate(self, query: Query) -> int | None:
         """See `ScalarIndex`. Returns None for IN lists whose values may be spread over many pages."""
+        one = self._one(query)
+        if one is not None:
+            _, first, stop = (0, 0, 0) if one[1] is None else self.lookup.span(one[1])
+            return stop - first
         bound = self._places(query, vague=True).count
         return None if isinstance(query, Among) and bound > self.lookup.num_rows // VAGUE_SHARE else bound
 
@@ -112,17 +117,31 @@ class BTreeIndex:
         self.entries.pages([int(np.searchsorted(self.lookup.bounds, place, side="right")) - 1])
         return self.entries.read(place, place + 1)[0]
 
-    def _rows_of_one(self, query: Among) -> Rows | None:
-        """Return the rows of one value. None if they may be on several pages, or if the value is a float."""
-        if self._make is None:
+    def _one(self, query: Query) -> tuple[BTreeKeys, int | None] | None:
+        """Return the key of a single value, and the page with all its entries, which is None if it has no entries.
+
+        Returns None if the entries may be on several pages, and for floats and other queries. The result for the last
+        query is cached, for the search that follows an estimate.
+        """
+        if self._make is None or not isinstance(query, Among) or len(query.values) != 1:
             return None
-        lookup, key = self.lookup, self._make(query.values)
-        page = int(lookup.maxs.places(key, False)[0])
-        if page == len(lookup.maxs):
+        last = self._last_one
+        if last is None or last[0] is not query:
+            last = self._last_one = query, self._placed(self._make(query.values))
+        return last[1]
+
+    def _placed(self, key: BTreeKeys) -> tuple[BTreeKeys, int | None] | None:
+        lookup = self.lookup
+        page, _, is_within = lookup.places(key, True)
+        number = int(page[0])
+        if int(lookup.maxs.places(key, False)[0]) + lookup.first != number:
+            return None
+        return key, number if is_within[0] else None
+
+    def _rows_of_one(self, key: BTreeKeys, page: int | None) -> Rows:
+        if page is None:
             return _NO_ROWS
-        if page < int(lookup.maxs.places(key, True)[0]):  # the last value of a page may continue on the next one
-            return None
-        (run,) = self.entries.pages([page + lookup.first])
+        (run,) = self.entries.pages([page])
         begin, end = (int(run.keys.places(key, after)[0]) + run.values_from - run.start for after in (False, True))
         return run.ids[begin:end]
 
