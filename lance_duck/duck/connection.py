@@ -36,6 +36,8 @@ _FETCHES = frozenset({"fetchall", "fetchone", "fetchmany", "fetchdf", "df", "fet
 """Methods of DuckDB's connection that only read a result."""
 _WHOLE = frozenset({"fetchall", "fetchmany", "fetchdf", "df"})
 """Methods that return rows in a list or data frame."""
+_ARROW = frozenset({"to_arrow_table", "to_arrow_reader", "fetch_record_batch", "arrow", "pl"})
+"""Other methods that only read a result."""
 _IN_MEMORY = ":memory:"
 _ROWS_PER_BATCH = 1_000_000  # default of DuckDB 1
 _OF_LANCEDB = {
@@ -379,7 +381,8 @@ class Connection:
         attribute = getattr(self._native, name)
         if not callable(attribute):
             return attribute
-        self._changes.is_sure = False
+        if name not in _ARROW:
+            self._changes.is_sure = False
         method = self._execution.rows.reading(name, guarded(attribute, self._inherited))
         return wraps(attribute)(lambda *args, **options: keep_connection(method(*args, **options), self))
 
