@@ -20,7 +20,6 @@ import duckdb
 import pyarrow as pa
 
 from lance_duck import interrupts
-from lance_duck.duck.access import during_statement
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.execute import Execution
 from lance_duck.duck.failures import own_errors
@@ -32,7 +31,7 @@ from lance_duck.duck.settings import About
 from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.statement.lifted import lifted_numbers
 from lance_duck.duck.tables.handle import TableHandle
-from lance_duck.duck.tables.statement_versions import listing_names, statement_context
+from lance_duck.duck.tables.statement_versions import listing_context, statement_context
 from lance_duck.duck.user_scope import call_as_user
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.searches.key_lookup import KeyLookup
@@ -182,8 +181,7 @@ class DirectReads:
         uses = self._inherited.begun()
         try:
             interrupts.check()
-            with during_statement(), listing_names():
-                return statement_context().run(self._newest_rows, source, state, values)
+            return listing_context().run(self._newest_rows, source, state, values)
         except (LanceDuckError, duckdb.Error):  # DuckDB raises the error, or finds the rows
             return None
         finally:

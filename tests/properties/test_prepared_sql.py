@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from decimal import Decimal
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 
 import duckdb
@@ -113,7 +113,7 @@ def change(dataset: ld.LanceDataset, name: str, number: int) -> None:
             CHANGES[name](dataset, number)
 
 
-_VALUE = re.compile(r"'[^']*'")
+_VALUE = re.compile(r"""'[^']*'|"[^"]*\"""")
 """Matches a value in an error: the first one that DuckDB cannot convert depends on its threads."""
 Fetch = Callable[[Any], Any]
 FETCHES: list[Fetch] = [
@@ -192,7 +192,7 @@ def test_prepared_statements_give_what_duckdb_gives(
                 if name:
                     with_changes(folder, [ours, plain], dataset, name, number)
                 for sql, ask in zip(statements, prepared, strict=True):
-                    for key, other in zip(keys, keys[1:], strict=False):
+                    for key, other in pairwise(keys):
                         values: Any = [key, other] if sql.count("?") > 1 else {"key": key} if "$key" in sql else [key]
                         if "?" not in sql and "$" not in sql:
                             values = None
