@@ -1,7 +1,7 @@
-"""How fast are one text query and one row by its key, prepared or not, beside tantivy and pylance?
+"""How fast are one text query and one row by its key, prepared or not, beside tantivy, pylance and DuckDB?
 
 tantivy is compared if it is installed. Each round asks all queries of a case, one by one. The keys are new in each
-round.
+round. "native" is a table of DuckDB in memory, with an index.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import lance
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,7 @@ K = 10
 QUERIES = 40
 COLUMNS = ["_rowid", "_score"]
 KEY = "a row by its key"
+SQL = "SELECT s FROM texts WHERE id = ?"
 
 Search = Callable[[Any], Any]
 
@@ -82,17 +84,28 @@ def text_case(name: str, asked: Sequence[tuple[Any, str]], path: str, index: Any
 
 
 def key_case(path: str, arguments: Any) -> Case:
-    """Race through rows by their keys."""
+    """Race through rows by their keys, in Python and in SQL."""
     ours, theirs = ld.dataset(path), lance.dataset(path)
     one = ours.prepare("id = ?", columns=["s"])
-    searches: dict[str, Search] = {
-        OURS: lambda key: ours.to_table(columns=["s"], filter=f"id = {key}"),
-        "prepared": one,
-        "rows": one.rows,
-        "pylance": lambda key: theirs.to_table(columns=["s"], filter=f"id = {key}"),
-    }
-    contestants = {who: partial(run_new, search, arguments.rows, count()) for who, search in searches.items()}
-    return race(KEY, contestants, arguments.rounds, clock_of(arguments))
+    native = duckdb.connect()
+    native.register("rows", ours.to_table(["id", "s"]))
+    native.execute("CREATE TABLE texts AS FROM rows; CREATE INDEX by_id ON texts (id)")
+    (parsed,) = native.extract_statements(SQL)
+    with ld.connect(Path(path).parent) as con:
+        ask = con.prepare(SQL)
+        searches: dict[str, Search] = {
+            OURS: lambda key: ours.to_table(columns=["s"], filter=f"id = {key}"),
+            "prepared": one,
+            "rows": one.rows,
+            "SQL": lambda key: con.execute(SQL, [key]).fetchall(),
+            "SQL, new text": lambda key: con.execute(f"SELECT s FROM texts WHERE id = {key}").fetchall(),
+            "prepared SQL": lambda key: ask([key]).fetchall(),
+            "SQL, native": lambda key: native.execute(SQL, [key]).fetchall(),
+            "prepared SQL, native": lambda key: native.execute(parsed, [key]).fetchall(),
+            "pylance": lambda key: theirs.to_table(columns=["s"], filter=f"id = {key}"),
+        }
+        contestants = {who: partial(run_new, search, arguments.rows, count()) for who, search in searches.items()}
+        return race(KEY, contestants, arguments.rounds, clock_of(arguments))
 
 
 def run(search: Search, queries: Sequence[Any]) -> None:

@@ -16,10 +16,12 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.block import bind_name, unbind_name
 from lance_duck.duck.confinement import fixed_places, lock
+from lance_duck.duck.direct import DirectReads
 from lance_duck.duck.execute import Execution
 from lance_duck.duck.failures import own_errors
 from lance_duck.duck.inherited import Inherited, guarded, leave_to_children
 from lance_duck.duck.names import Changes
+from lance_duck.duck.prepared import PreparedStatement
 from lance_duck.duck.relation_methods import follow_relations, keep_connection
 from lance_duck.duck.run.search_settings import SearchSettings, Session, split_config
 from lance_duck.duck.tables.folder import Folder
@@ -34,6 +36,8 @@ _FETCHES = frozenset({"fetchall", "fetchone", "fetchmany", "fetchdf", "df", "fet
 """Methods of DuckDB's connection that only read a result."""
 _WHOLE = frozenset({"fetchall", "fetchmany", "fetchdf", "df"})
 """Methods that return rows in a list or data frame."""
+_ARROW = frozenset({"to_arrow_table", "to_arrow_reader", "fetch_record_batch", "arrow", "pl"})
+"""Other methods that only read a result."""
 _IN_MEMORY = ":memory:"
 _ROWS_PER_BATCH = 1_000_000  # default of DuckDB 1
 _OF_LANCEDB = {
@@ -142,6 +146,7 @@ class Connection:
             native, self._catalog, self._session, self._changes, self._inherited, read_only=read_only
         )
         self._writer = self._execution.writer
+        self._direct = DirectReads(native, self._catalog, self._execution, self._inherited)
         follow_relations(self, native)
 
     @property
@@ -173,12 +178,29 @@ class Connection:
         The result is fetched from this connection. Raises the same errors as `sql`.
         """
         self._writer.count.drop()
-        self._execution.rows.finish()
+        has_rows = self._execution.rows.finish()
         options = {} if parameters is None else {"parameters": parameters}
         with self._interrupt:
+            if self._direct.answer(query, parameters, has_rows=has_rows):
+                return self
             if self._execution.run_alone(self._native.execute, query, options) is None:
                 self._execution.run(self._native.execute, query, options, later=False)
+                self._direct.learn(query, parameters)
         return self
+
+    def prepare(self, query: str) -> PreparedStatement[Self]:
+        """Prepare a statement that runs many times, with different parameters.
+
+        A SELECT of plain columns of a Lance table whose WHERE compares an indexed column by `=` or IN finds its rows
+        without DuckDB, after its first run. All other statements run as in `execute`.
+
+        Args:
+            query: One statement, with `?`, `$1` or `$name` for its parameters.
+
+        Raises:
+            InvalidInputError: The text does not contain exactly one statement. Other errors are raised when it runs.
+        """
+        return PreparedStatement(self.execute, query)
 
     def executemany(self, query: Any, parameters: Any = None) -> Self:
         """Run a statement for each list of parameters. Raises the same errors as `sql`."""
@@ -315,6 +337,7 @@ class Connection:
         self._execution.rows.finish()
         if self._inherited.is_own:
             self._writer.close()
+            self._direct.close()
             self._native.close()
             self._catalog.left_by(self)
 
@@ -358,7 +381,8 @@ class Connection:
         attribute = getattr(self._native, name)
         if not callable(attribute):
             return attribute
-        self._changes.is_sure = False
+        if name not in _ARROW:
+            self._changes.is_sure = False
         method = self._execution.rows.reading(name, guarded(attribute, self._inherited))
         return wraps(attribute)(lambda *args, **options: keep_connection(method(*args, **options), self))
 

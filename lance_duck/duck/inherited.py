@@ -12,7 +12,7 @@ from weakref import WeakSet
 import duckdb
 
 from lance_duck import forks
-from lance_duck.duck.changes.result import CountResult
+from lance_duck.duck.changes.result import HeldResult
 from lance_duck.duck.failures import raise_own
 
 
@@ -82,7 +82,7 @@ class Inherited:
         self._is_checked = False
 
 
-def guarded(method: Callable[..., Any], inherited: Inherited, count: CountResult | None = None) -> Callable[..., Any]:
+def guarded(method: Callable[..., Any], inherited: Inherited, count: HeldResult | None = None) -> Callable[..., Any]:
     """Wrap a method so that it raises lance_duck errors unchanged, even if rows are only read when fetched.
 
     Args:

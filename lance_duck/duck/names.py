@@ -301,6 +301,10 @@ class Names:
             self._own[column, names] = frozenset(row[0] for row in method(text).fetchall())
         return self._own[column, names]
 
+    def state(self) -> object:
+        """Return a value that changes whenever the meaning of SQL may change, or None if changes are not detected."""
+        return _changes(self._native, self._counted)
+
     def constancy(self) -> Callable[[], bool]:
         """Return a function that reports whether names and settings are certainly unchanged."""
         native, counted = self._native, self._counted

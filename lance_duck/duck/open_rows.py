@@ -59,11 +59,12 @@ class OpenRows:
                 self._statement = statement
         return answer
 
-    def finish(self) -> None:
-        """End the statement, because its remaining rows are not read."""
+    def finish(self) -> bool:
+        """End the statement, because its remaining rows are not read. Returns whether there was one."""
         statement, self._statement = self._statement, None
         if statement is not None:
             statement.end()
+        return statement is not None
 
     def reading(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         """Return a method of the connection that also measures the statement whose rows it reads."""

@@ -36,6 +36,8 @@ class About(Flag):
     """Conversion between timestamps with a time zone and strings, dates or timestamps without a time zone."""
     ORDER = auto()
     """The direction and null order of a plain ORDER BY."""
+    RUNS = auto()
+    """Whether DuckDB logs, profiles or stops statements."""
     NAMES = auto()
     """Columns or fields that differ only by case. DuckDB and filters always resolve their names differently."""
 
@@ -67,6 +69,10 @@ SETTINGS: Final[Mapping[str, tuple[About, frozenset[str]]]] = {
     "current_dialect": (About.SYNTAX, frozenset({"", "none", "duckdb"})),
     "dialect_compatibility_mode": (About.SYNTAX, frozenset({"", "none", "duckdb"})),
     "active_grammar_extensions": (About.SYNTAX, frozenset({"", "[]"})),
+    "enable_profiling": (About.RUNS, frozenset({""})),
+    "enable_logging": (About.RUNS, _FALSE),
+    "log_query_path": (About.RUNS, frozenset({""})),
+    "max_execution_time": (About.RUNS, frozenset({"0"})),
     "allow_parser_override_extension": (About.SYNTAX, frozenset({"default", "fallback"})),
 }
 """The features that each setting affects, and its usual values in lower case. A setting that does not exist in a DuckDB

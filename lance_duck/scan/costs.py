@@ -56,6 +56,9 @@ ROWS_DECODED_IN_A_TAKE: Final = 1 << 15
 """Number of rows that can be decoded in the time of one take. A column is cached only after at least one take per this
 many rows of it."""
 
+BYTES_DECODED_IN_A_TAKE: Final = 1 << 16
+"""Stored bytes of strings that can be decoded in the time of one take. See `ROWS_DECODED_IN_A_TAKE`."""
+
 # Filters that indexes help with.
 
 RUN_ROWS: Final = 1024

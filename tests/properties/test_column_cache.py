@@ -103,13 +103,14 @@ def test_threads_take_the_same_rows(changes: list[tuple[str, int]], asked: list[
         list(threads.map(check, [dataset] * len(asked), asked, draws))
 
 
-def test_narrow_columns_are_cached(tmp_path: Any) -> None:
+def test_narrow_columns_and_strings_are_cached(tmp_path: Any) -> None:
     dataset = create(str(tmp_path / "t.lance"), stable_row_ids=False)
     for _ in range(2):
         dataset.take([1, 2, 3])
     kept = dataset.handle.table.taker.decoded
     widths = [dataset.schema.field(name).type.bit_width // 8 for name in NARROW]
-    assert kept.nbytes == 60 * sum(widths)
+    texts = dataset.to_table(columns=["text"])["text"].to_pylist()
+    assert kept.nbytes == 60 * sum(widths) + sum(len(text) + 4 for text in texts)
     CHANGES["update"](dataset, 1)
     assert dataset.handle.table.taker.decoded is not kept
 

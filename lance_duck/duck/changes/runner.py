@@ -20,7 +20,7 @@ from lance_duck.duck.changes.objects.create import CreateObjectStatement
 from lance_duck.duck.changes.parameters import NO_PARAMETERS, StatementParameters
 from lance_duck.duck.changes.prepared import Preparation, PreparedStatements
 from lance_duck.duck.changes.registry import WORDS, nested_changes, statements_of_head
-from lance_duck.duck.changes.result import ChangeResult, CountResult, nothing
+from lance_duck.duck.changes.result import ChangeResult, HeldResult, nothing
 from lance_duck.duck.changes.rows.constants import ListedConstants
 from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.session import ChangeSession, PlannedQuery
@@ -101,7 +101,7 @@ class ChangeRunner:
         self._settings = settings
         self.read_only = read_only
         self.rowcount: int | None = None
-        self.count = CountResult()
+        self.count = HeldResult()
         self._abort_result: Callable[[], object] | None = getattr(native, "abort", None)
         self._block: DuckTransaction | None = None
         self._prepared = PreparedStatements(native)
@@ -319,7 +319,7 @@ class ChangeRunner:
 
         self.rowcount = result.rowcount if count is None else count
         if result.is_count and not later and self._block is None and self._abort_result is not None:
-            return self.count.hold(result.rowcount, answer)
+            return self.count.hold([(result.rowcount,)], answer)
         return answer()
 
     def append(self, name: str, rows: Any, *, by_name: bool) -> bool:

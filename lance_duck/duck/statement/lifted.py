@@ -96,6 +96,6 @@ def lifted_numbers(sql: str) -> tuple[LiftedText, tuple[int, ...]] | None:
     tail = _TAIL.search(sql)
     if tail is None:
         return None
-    numbers = list(_NUMBERS.finditer(sql, tail.start()))
-    text = edited(sql, [Edit(*each.span(), "?") for each in numbers])
-    return LiftedText(text), tuple(int(each[0]) for each in numbers)
+    condition = tail[0]
+    text = sql[: tail.start()] + _NUMBERS.sub("?", condition)
+    return LiftedText(text), tuple(map(int, _NUMBERS.findall(condition)))

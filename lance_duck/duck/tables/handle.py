@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 
 from lance_duck.arguments import known_names
 from lance_duck.dataset import LanceDataset, dataset
@@ -49,7 +49,7 @@ class VersionChoice:
     @property
     def is_newest(self) -> bool:
         """Whether the newest version is requested."""
-        return self == VersionChoice()
+        return self.version is None and self.tag is None and self.asof is None and self.branch is None
 
     @property
     def is_number(self) -> bool:
@@ -147,7 +147,7 @@ class TableHandle:
     _stamp: str | None = None
     _lock: Lock = field(default_factory=Lock)
 
-    @property
+    @cached_property
     def place(self) -> str:
         """Canonical location. Handles with the same location refer to the same table."""
         return Location.of(self.uri).uri.rstrip("/")

@@ -34,6 +34,13 @@ def statement_context() -> Context:
     return context
 
 
+def listing_context() -> Context:
+    """Return a context for one statement, for which the names of folders are also listed, as in `listing_names`."""
+    context = statement_context()
+    context.run(_LISTED.set, {})
+    return context
+
+
 def statement_point() -> ReadPoint:
     """Return the state of the commit logs that the statement reads. Outside statements, each lookup reads its own."""
     return _POINT.get() or ReadPoint()

@@ -14,7 +14,7 @@ from lance_duck.arrow.types import number_dtype
 from lance_duck.encoding.layouts.page_rows import expand_ranges
 from lance_duck.index.btree.costs import END_GROWTH, END_SHARE, PAGES_AT_ONCE, VAGUE_SHARE, WIDE_PAGES
 from lance_duck.index.btree.key_ranges import End, KeyBounds, ends_of, groups_of, key_ranges_of
-from lance_duck.index.btree.keys import BTreeKeys, Int64s
+from lance_duck.index.btree.keys import BTreeKeys, Int64s, key_maker
 from lance_duck.index.btree.open import BTreeFiles
 from lance_duck.index.files import INDEX_BLOCK_ROWS
 from lance_duck.index.kind import Answer, Lives, Rows
@@ -41,14 +41,21 @@ class BTreeIndex:
         self.lookup = files.lookup
         self.entries = files.entries
         self.type = files.type
+        self._make = None if pa.types.is_floating(self.type) else key_maker(self.type)
         self._last: tuple[Query, list[_Ends]] | None = None
+        self._last_one: tuple[Query, tuple[BTreeKeys, int | None] | None] | None = None
 
     def search(self, query: Query) -> Answer:
         """See `ScalarIndex`. The answer is exact."""
-        return Answer.exactly(RowSet.of(self._rows(self._places(query))))
+        one = self._one(query)
+        return Answer.exactly(RowSet.of(self._rows(self._places(query)) if one is None else self._rows_of_one(*one)))
 
     def estimate(self, query: Query) -> int | None:
         """See `ScalarIndex`. Returns None for IN lists whose values may be spread over many pages."""
+        one = self._one(query)
+        if one is not None:
+            _, first, stop = (0, 0, 0) if one[1] is None else self.lookup.span(one[1])
+            return stop - first
         bound = self._places(query, vague=True).count
         return None if isinstance(query, Among) and bound > self.lookup.num_rows // VAGUE_SHARE else bound
 
@@ -109,6 +116,34 @@ class BTreeIndex:
         """Return the value of an entry, after checking the entry's page against the lookup."""
         self.entries.pages([int(np.searchsorted(self.lookup.bounds, place, side="right")) - 1])
         return self.entries.read(place, place + 1)[0]
+
+    def _one(self, query: Query) -> tuple[BTreeKeys, int | None] | None:
+        """Return the key of a single value, and the page with all its entries, which is None if it has no entries.
+
+        Returns None if the entries may be on several pages, and for floats and other queries. The result for the last
+        query is cached, for the search that follows an estimate.
+        """
+        if self._make is None or not isinstance(query, Among) or len(query.values) != 1:
+            return None
+        last = self._last_one
+        if last is None or last[0] is not query:
+            last = self._last_one = query, self._placed(self._make(query.values))
+        return last[1]
+
+    def _placed(self, key: BTreeKeys) -> tuple[BTreeKeys, int | None] | None:
+        lookup = self.lookup
+        page, _, is_within = lookup.places(key, True)
+        number = int(page[0])
+        if int(lookup.maxs.places(key, False)[0]) + lookup.first != number:
+            return None
+        return key, number if is_within[0] else None
+
+    def _rows_of_one(self, key: BTreeKeys, page: int | None) -> Rows:
+        if page is None:
+            return _NO_ROWS
+        (run,) = self.entries.pages([page])
+        begin, end = (int(run.keys.places(key, after)[0]) + run.values_from - run.start for after in (False, True))
+        return run.ids[begin:end]
 
     def _places(self, query: Query, *, vague: bool = False) -> _EntryRanges:
         """Return the ranges of entries that satisfy a query.

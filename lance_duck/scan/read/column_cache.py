@@ -1,8 +1,8 @@
-"""A cache of decoded narrow columns, for repeated takes of a few rows: see `benchmarks/caches.py`."""
+"""A cache of decoded columns of numbers and texts, for repeated takes of a few rows: see `benchmarks/caches.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import LanceDuckError
 from lance_duck.forks import Lock
-from lance_duck.scan.costs import ROWS_DECODED_IN_A_TAKE, TAKES_BEFORE_CACHE
+from lance_duck.scan.costs import BYTES_DECODED_IN_A_TAKE, ROWS_DECODED_IN_A_TAKE, TAKES_BEFORE_CACHE
 from lance_duck.scan.projection import Read
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
@@ -25,8 +25,8 @@ MOST_OF_ALL: Final = 4 * MOST_BYTES
 """Maximum size of all cached columns of a version, in bytes. This limits memory."""
 
 
-class DecodedColumn:
-    """A decoded column: the values of all rows of the table.
+class DecodedNumbers:
+    """A decoded narrow column: the values of all rows of the table.
 
     Args:
         pieces: The column of each fragment, in order, without nulls.
@@ -47,18 +47,45 @@ class DecodedColumn:
         return pa.Array.from_buffers(self._type, len(places), [None, values])
 
 
+class DecodedTexts:
+    """A decoded column of strings: the values of all rows of the table.
+
+    Args:
+        pieces: Arrays of strings, in order.
+    """
+
+    def __init__(self, pieces: list[pa.Array]) -> None:
+        self._values = pa.concat_arrays(pieces)
+        self.nbytes = int(self._values.nbytes)
+
+    def take(self, places: NDArray[np.int64]) -> pa.Array:
+        """Return the values at row positions. Positions include deleted rows."""
+        return self._values.take(pa.array(places))
+
+
+DecodedColumn = DecodedNumbers | DecodedTexts
+
+
 class DecodedColumns:
     """Cache of the decoded columns of a version. Safe to use from several threads.
 
     Args:
         snapshot: The version.
-        read: Reads a column of all fragments, including deleted rows.
+        read: Reads a column of all fragments, including deleted rows, piece by piece.
+        stored: Returns the size of a column in its files, in bytes.
         limit: Maximum size of all cached columns, in bytes. 0 disables the cache.
     """
 
-    def __init__(self, snapshot: Snapshot, read: Callable[[Read], list[pa.Array]], limit: int = MOST_OF_ALL) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        read: Callable[[Read], Iterable[pa.Array]],
+        stored: Callable[[Read], int],
+        limit: int = MOST_OF_ALL,
+    ) -> None:
         self._snapshot = snapshot
         self._read = read
+        self._stored = stored
         self._limit = limit
         self._takes: dict[object, int] = {}
         self._columns: dict[object, DecodedColumn | None] = {}
@@ -89,26 +116,44 @@ class DecodedColumns:
         takes = self._takes[key] = self._takes.get(key, 0) + 1
         if takes < TAKES_BEFORE_CACHE or takes < self._num_rows // ROWS_DECODED_IN_A_TAKE:
             return None
+        if _is_text(read.arrow_type) and takes < self._stored(read) // BYTES_DECODED_IN_A_TAKE:
+            return None
         with self._lock:
             if key not in self._columns:
                 self._columns[key] = self._decoded(read)
         return self._columns[key]
 
     def _decoded(self, read: Read) -> DecodedColumn | None:
-        if not self._is_local or not self._num_rows or not _is_narrow(read.arrow_type):
-            return None
-        size = self._num_rows * read.arrow_type.bit_width // 8
-        if size > MOST_BYTES or size + self.nbytes > self._limit:
+        text = _is_text(read.arrow_type)
+        if not self._is_local or not self._num_rows or not (text or _is_narrow(read.arrow_type)):
             return None
         try:
-            pieces = self._read(read)
+            pieces = self._pieces(read, min(MOST_BYTES, self._limit - self.nbytes))
         except LanceDuckError:  # without the cache, intact rows can still be read
             return None
-        return None if any(piece.null_count for piece in pieces) else DecodedColumn(pieces)
+        if pieces is None or text:
+            return None if pieces is None else DecodedTexts(pieces)
+        return None if any(piece.null_count for piece in pieces) else DecodedNumbers(pieces)
+
+    def _pieces(self, read: Read, most: int) -> list[pa.Array] | None:
+        """Return the values of a column, or None if they are, or seem to be, larger than `most` bytes."""
+        pieces: list[pa.Array] = []
+        size = count = 0
+        for piece in self._read(read):
+            size, count = size + piece.nbytes, count + len(piece)
+            if size > most or (not pieces and size * self._num_rows > most * count):
+                return None
+            pieces.append(piece)
+        return pieces
 
     @cached_property
     def _num_rows(self) -> int:
         return sum(self._snapshot.physical_rows(fragment) for fragment in self._snapshot.fragments)
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    """Return whether a column is one of strings."""
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
 
 
 def _is_narrow(type_: pa.DataType) -> bool:

@@ -28,6 +28,8 @@ from lance_duck.store.request import Request, gather, run
 from lance_duck.wire.fragment import Fragment
 
 _LARGEST_LISTED_ID: Final = 1 << 16
+_PIECE_ROWS: Final = 1 << 17
+"""Number of rows that are decoded at once for the cache of columns. This limits memory."""
 
 Int64s = NDArray[np.int64]
 Addresses = NDArray[np.uint64]
@@ -200,13 +202,19 @@ class Taker:
 
     @cached_property
     def decoded(self) -> DecodedColumns:
-        """Cache of decoded narrow columns, for repeated takes."""
-        return DecodedColumns(self._snapshot, self._whole, self._cache_bytes)
+        """Cache of decoded columns of numbers and texts, for repeated takes."""
+        return DecodedColumns(self._snapshot, self._whole, self._stored, self._cache_bytes)
 
-    def _whole(self, read: Read) -> list[pa.Array]:
-        """Return a column of all fragments, including deleted rows."""
-        readers = [self._reader(index) for index in range(len(self._fragments))]
-        return [run(reader.read([read], slice(0, reader.num_rows)))[read.name] for reader in readers]
+    def _whole(self, read: Read) -> Iterator[pa.Array]:
+        """Yield a column of all fragments, including deleted rows."""
+        for reader in map(self._reader, range(len(self._fragments))):
+            for start in range(0, reader.num_rows, _PIECE_ROWS):
+                rows = slice(start, min(start + _PIECE_ROWS, reader.num_rows))
+                yield run(reader.read([read], rows))[read.name]
+
+    def _stored(self, read: Read) -> int:
+        """Return the size of a column in the files of all fragments, in bytes."""
+        return sum(self._reader(index).stored_bytes(read) for index in range(len(self._fragments)))
 
     @cached_property
     def _physical_bounds(self) -> Int64s:

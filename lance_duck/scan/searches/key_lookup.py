@@ -1,15 +1,20 @@
 """Finds rows by the value of a column.
 
-It has one shape: a B-tree of one segment covers all rows, and the value is a whole number or a text, like the values of
-the column. For other tables and values, a lookup returns None. A scan with the same filter then finds the same rows.
+It has one shape: a B-tree of one segment covers all rows, and the values are whole numbers or texts, like the values
+of the column. For other tables and values, a lookup returns None. A scan with the same filter then finds the same rows.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.names import covered_rows
@@ -18,7 +23,8 @@ from lance_duck.index.search import held_segment
 from lance_duck.interrupts import Stopped
 from lance_duck.scan.filters import TreeFilter, make_filter
 from lance_duck.scan.predicate.tree import Compare
-from lance_duck.scan.projection import Projection
+from lance_duck.scan.projection import HIDDEN, Projection
+from lance_duck.scan.read.column_cache import DecodedColumn
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.store.request import is_watched
 from lance_duck.telemetry.metrics import INDEX_USES
@@ -26,6 +32,7 @@ from lance_duck.wire.column_path import quoted_name
 
 _BTREE: Final = "BTree"
 _BOUND: Final = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*\?\s*", re.ASCII)
+_FRAGMENT_BITS: Final = np.uint64(32)
 _SAMPLES: Final = {int: 0, str: "a"}
 
 
@@ -47,18 +54,27 @@ class KeyLookup:
         self._kind = kind
         self._projection = projection
         self._nothing = projection.schema.empty_table()
+        self._columns: Sequence[DecodedColumn] | None = None
+        ids = table.snapshot.fragments.ids()
+        self._is_ordered = all(before < after for before, after in pairwise(ids))
 
     @property
     def nbytes(self) -> int:
         """Size of the segment in memory, in bytes."""
         return int(self._index.nbytes)
 
-    def rows(self, value: Any) -> pa.Table | None:
-        """Return the rows with a value, in the order of a scan, or None if a scan must find them."""
-        if type(value) is not self._kind or self._opened.index is not self._index or is_watched():
+    def rows(self, values: Sequence[Any], most: int | None = None) -> pa.Table | None:
+        """Return the rows with one of the values, in the order of a scan, or None if a scan must find them.
+
+        Args:
+            values: The values, in any order and possibly repeated.
+            most: Maximum number of rows. A scan must find more.
+        """
+        kind = self._kind
+        if self._opened.index is not self._index or is_watched() or any(type(value) is not kind for value in values):
             return None
         try:
-            rows = self._found(value)
+            rows = self._found(values, most)
         except Stopped:
             raise
         except Exception:  # a scan fails, too, or finds out that the segment is corrupt
@@ -67,17 +83,51 @@ class KeyLookup:
             INDEX_USES.add(_BTREE)
         return rows
 
-    def _found(self, value: Any) -> pa.Table | None:
-        if self._kind is str and "\0" in value:
+    def _found(self, values: Sequence[Any], most: int | None) -> pa.Table | None:
+        if self._kind is str and any("\0" in value for value in values):
             return None
         table, segment = self._table, self._segment
-        names = self._index.search(Among(pa.array([value], segment.type))).maybe
+        names = self._index.search(Among(pa.array(values, segment.type))).maybe
         rows = covered_rows(table.snapshot, segment, names)
-        if len(rows.parts) > 1:  # the order of fragments differs from the order of addresses in some tables
+        if len(rows.parts) > 1 and not self._is_ordered:
             return None
         if not rows:
             return self._nothing
-        return pa.Table.from_batches([table.taker.by_address(rows.rows(), self._projection)])
+        if most is not None and len(rows) > most:
+            return None
+        addresses = rows.rows()
+        columns = self._decoded_columns()
+        if columns is None:
+            return pa.Table.from_batches([table.taker.by_address(addresses, self._projection)])
+        places = addresses.view(np.int64) + self._shifts[addresses >> _FRAGMENT_BITS]
+        return pa.Table.from_arrays([column.take(places) for column in columns], schema=self._projection.schema)
+
+    def _decoded_columns(self) -> Sequence[DecodedColumn] | None:
+        """Return the columns of the result if they are in memory, and no row is deleted."""
+        if self._columns is None and self._may_be_decoded:
+            found = self._table.taker.decoded_columns(self._projection)
+            self._columns = None if found is None else [found[path[0]] for path in self._paths]
+        return self._columns
+
+    @cached_property
+    def _may_be_decoded(self) -> bool:
+        fragments, outputs = self._table.snapshot.fragments, self._projection.outputs
+        if self._projection.dictionaries or any(fragment.deletion_file is not None for fragment in fragments):
+            return False
+        is_plain = len(self._paths) == len(outputs) and all(len(path) == 1 for path in self._paths)
+        is_stored = is_plain and not any(path[0] in HIDDEN for path in self._paths)
+        return is_stored and self._table.taker.row_shifts is not None
+
+    @cached_property
+    def _paths(self) -> Sequence[tuple[str, ...]]:
+        """The column of each output that is a column."""
+        return [output.path for output in self._projection.outputs if output.path is not None]
+
+    @cached_property
+    def _shifts(self) -> NDArray[np.int64]:
+        shifts = self._table.taker.row_shifts
+        assert shifts is not None  # checked before
+        return shifts
 
 
 def bound_column(text: str) -> str | None:

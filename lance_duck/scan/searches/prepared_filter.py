@@ -69,7 +69,7 @@ class PreparedFilter(Prepared[_FilterVersion]):
         if len(values) != self._count:
             raise InvalidInputError("number of values", where=_WHERE, expected=self._count, found=len(values))
         version = self._version()
-        rows = None if version.lookup is None else version.lookup.rows(values[0])
+        rows = None if version.lookup is None else version.lookup.rows(values)
         if rows is None:
             return scanned(version.table, {**self._arguments, "parameters": list(values) if values else None})
         ROWS_RETURNED.add(by=rows.num_rows)

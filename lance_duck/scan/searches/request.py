@@ -97,7 +97,7 @@ def _found_at_once(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table |
             return words.table(arguments["full_text_query"])
     pair = compared(arguments.get("filter"))
     lookup = None if pair is None else cached_lookup(table, pair[0], arguments)
-    return None if lookup is None or pair is None else lookup.rows(pair[1])
+    return None if lookup is None or pair is None else lookup.rows([pair[1]])
 
 
 def scanned(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:

@@ -46,11 +46,12 @@ def test_repeatedly_taken_rows_equal_rows_taken_once(table: ld.LanceDataset, col
             assert found.schema.equals(expected.schema)
 
 
-def test_only_narrow_columns_without_nulls_are_cached(table: ld.LanceDataset) -> None:
+def test_narrow_columns_without_nulls_and_columns_of_strings_are_cached(table: ld.LanceDataset) -> None:
     for _ in range(column_cache.TAKES_BEFORE_CACHE):
         table.take([1, 400, 7])
     kept = table.handle.table.taker.decoded
-    assert kept.nbytes == 500 * (8 + 1 + 4 + 2 + 4)
+    texts = sum(len(f"row {i}") + 4 for i in range(500))
+    assert kept.nbytes == 500 * (8 + 1 + 4 + 2 + 4) + texts
 
 
 def test_a_hidden_column_can_be_taken_with_cached_columns(table: ld.LanceDataset) -> None:
@@ -64,3 +65,20 @@ def test_a_column_is_not_cached_above_the_limit(table: ld.LanceDataset, monkeypa
     for _ in range(column_cache.TAKES_BEFORE_CACHE):
         assert table.take([5, 2], ["id", "small"])["id"].to_pylist() == [6, 2]
     assert table.handle.table.taker.decoded.nbytes == 500
+
+
+def test_a_column_of_long_strings_is_not_decoded_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(column_cache, "MOST_BYTES", 1000)
+    dataset = ld.write_dataset(pa.table({"text": ["a" * 100] * 50}), tmp_path / "t.lance")
+    for _ in range(column_cache.TAKES_BEFORE_CACHE + 1):
+        assert dataset.take([5], ["text"])["text"].to_pylist() == ["a" * 100]
+    assert dataset.handle.table.taker.decoded.nbytes == 0
+
+
+def test_more_takes_come_before_a_large_column_of_strings_is_cached(
+    table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(column_cache, "BYTES_DECODED_IN_A_TAKE", 100)
+    for _ in range(column_cache.TAKES_BEFORE_CACHE + 1):
+        table.take([5], ["text"])
+    assert table.handle.table.taker.decoded.nbytes == 0

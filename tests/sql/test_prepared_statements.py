@@ -1,0 +1,233 @@
+"""`con.prepare`: statements that run many times, and those that find their rows without DuckDB."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.duck.direct import DirectReads
+from lance_duck.errors import InvalidInputError, WrongTypeError
+
+BY_ID = "SELECT name FROM t WHERE id = ?"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    rows = pa.table({"id": range(50), "name": [f"name {i}" for i in range(50)]})
+    ld.write_dataset(rows, tmp_path / "t.lance").create_scalar_index("id", "BTREE")
+    return tmp_path
+
+
+@pytest.fixture
+def con(place: Path) -> Iterator[ld.Connection]:
+    with ld.connect(place) as connection:
+        yield connection
+
+
+@contextmanager
+def answered() -> Iterator[list[bool]]:
+    """Note whether each statement is answered without DuckDB."""
+    answers: list[bool] = []
+    answer = DirectReads.answer
+
+    def noted(self: DirectReads, *arguments: Any, **options: Any) -> bool:
+        answers.append(answer(self, *arguments, **options))
+        return answers[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DirectReads, "answer", noted)
+        yield answers
+
+
+def test_a_prepared_select_gives_the_rows_of_each_key(con: ld.Connection) -> None:
+    with con.prepare(BY_ID) as ask, answered() as answers:
+        assert ask.execute([7]).fetchall() == [("name 7",)]
+        assert ask([8]).fetchone() == ("name 8",)
+        assert ask([99]).fetchall() == []
+        assert ask([9]).df().to_dict() == {"name": {0: "name 9"}}
+        assert ask([10]).description[0][0] == "name"
+        assert con.fetchall() == [("name 10",)]
+    assert answers == [False, True, True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("sql", "values", "rows"),
+    [
+        ("SELECT name FROM t WHERE id IN ($1, 3, $1)", [5], [("name 3",), ("name 5",)]),
+        ("SELECT t.id AS k, name, id FROM t WHERE t.id = $key", {"key": 4}, [(4, "name 4", 4)]),
+        ("SELECT name FROM lance.t WHERE id = 6", None, [("name 6",)]),
+    ],
+)
+def test_numbered_and_named_parameters_and_constants_find_rows_by_the_index(
+    con: ld.Connection, sql: str, values: Any, rows: list[Any]
+) -> None:
+    ask = con.prepare(sql)
+    with answered() as answers:
+        assert [ask(values).fetchall() for _ in range(2)] == [rows, rows]
+    assert answers == [False, True]
+
+
+@pytest.mark.filterwarnings("ignore:Arrow output")
+def test_statements_are_answered_without_duckdb_after_their_rows_were_read_as_arrow(con: ld.Connection) -> None:
+    ask = con.prepare(BY_ID)
+    assert [ask([9]).fetch_arrow_table().to_pydict() for _ in range(2)] == [{"name": ["name 9"]}] * 2
+    with answered() as answers:
+        assert ask([9]).fetchall() == [("name 9",)]
+    assert answers == [True]
+
+
+def test_every_other_statement_runs_as_without_prepare(con: ld.Connection) -> None:
+    insert = con.prepare("INSERT INTO t VALUES (?, ?)")
+    assert insert([50, "new"]).fetchall() == [(1,)]
+    assert con.prepare("UPDATE t SET name = $name WHERE id = $id")({"id": 50, "name": "newer"}).fetchall() == [(1,)]
+    assert con.prepare("SELECT upper(name) FROM t WHERE id = ? LIMIT 1")([50]).fetchall() == [("NEWER",)]
+    assert con.prepare("SELECT ? + 1")([2]).fetchall() == [(3,)]
+    assert con.prepare("PREPARE p AS SELECT name FROM t WHERE id = $1")().fetchall() == []
+    assert [con.prepare("EXECUTE p(7)")().fetchall() for _ in range(2)] == [[("name 7",)]] * 2
+
+
+def test_each_run_reads_the_newest_version_whoever_wrote_it(con: ld.Connection, place: Path) -> None:
+    ask = con.prepare(BY_ID)
+    theirs = lance.dataset(place / "t.lance")
+    assert [ask([7]).fetchall() for _ in range(2)] == [[("name 7",)]] * 2
+    theirs.update({"name": "'theirs'"}, where="id = 7")
+    assert [ask([7]).fetchall() for _ in range(2)] == [[("theirs",)]] * 2
+    theirs.delete("id = 7")
+    assert ask([7]).fetchall() == []
+    ld.dataset(place / "t.lance").drop_columns(["name"])
+    with pytest.raises(duckdb.BinderException, match="name"):
+        ask([7])
+    con.execute("DROP TABLE t")
+    with pytest.raises(duckdb.CatalogException, match="t does not exist"):
+        ask([7])
+    con.execute("CREATE TABLE t AS SELECT 7 AS id, 8 AS name")
+    assert ask([7]).fetchall() == [(8,)]
+
+
+def test_a_transaction_reads_its_own_version_and_changes(con: ld.Connection, place: Path) -> None:
+    ask = con.prepare(BY_ID)
+    assert [ask([7]).fetchall() for _ in range(2)] == [[("name 7",)]] * 2
+    con.begin()
+    con.execute("UPDATE t SET name = 'mine' WHERE id = 7")
+    assert ask([7]).fetchall() == [("mine",)]
+    con.rollback()
+    assert ask([7]).fetchall() == [("name 7",)]
+
+
+@pytest.mark.parametrize("changes", [("SET default_collation = 'nocase'",), ("SET enable_profiling = 'no_output'",)])
+def test_settings_that_change_what_duckdb_does_leave_statements_to_it(
+    con: ld.Connection, changes: tuple[str, ...]
+) -> None:
+    ask = con.prepare(BY_ID)
+    ask([7]).fetchall(), ask([7]).fetchall()
+    for sql in changes:
+        con.execute(sql)
+    with answered() as answers:
+        assert [ask([7]).fetchall() for _ in range(3)] == [[("name 7",)]] * 3
+    assert answers == [False] * 3
+
+
+def test_a_name_that_gets_another_meaning_is_looked_up_again(con: ld.Connection) -> None:
+    ask = con.prepare(BY_ID)
+    ask([7]).fetchall(), ask([7]).fetchall()
+    con.execute("CREATE TEMP TABLE t AS SELECT 7 AS id, 'temporary' AS name")
+    assert [ask([7]).fetchall() for _ in range(2)] == [[("temporary",)]] * 2
+    con.execute("DROP TABLE temp.t")
+    assert [ask([7]).fetchall() for _ in range(2)] == [[("name 7",)]] * 2
+
+
+def test_rows_of_an_earlier_statement_are_dropped(con: ld.Connection) -> None:
+    ask = con.prepare(BY_ID)
+    ask([7]).fetchall(), ask([7]).fetchall()
+    assert con.execute("SELECT * FROM range(100_000)").fetchone() == (0,)
+    assert ask([8]).fetchall() == [("name 8",)]
+    assert ask([9]).fetchone() == ("name 9",)
+    assert con.execute("SELECT 1").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "message"),
+    [
+        ("", InvalidInputError, "number of statements"),
+        ("SELECT 1; SELECT 2", InvalidInputError, "number of statements"),
+        (7, WrongTypeError, "query"),
+    ],
+)
+def test_anything_but_one_statement_is_refused(con: ld.Connection, query: Any, error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        con.prepare(query)
+
+
+def test_wrong_parameters_raise_the_errors_of_duckdb_and_leave_the_statement_usable(con: ld.Connection) -> None:
+    ask = con.prepare(BY_ID)
+    for _ in range(2):
+        for values in ([], [1, 2], {"id": 1}, ["seven"]):
+            with pytest.raises(duckdb.Error):
+                ask(values).fetchall()
+        assert [ask([value]).fetchall() for value in (None, 2**70, 7.0, "7", True)] == [
+            [],
+            [],
+            [("name 7",)],
+            [("name 7",)],
+            [("name 1",)],
+        ]
+
+
+def test_a_closed_statement_or_connection_is_refused(con: ld.Connection) -> None:
+    with con.prepare(BY_ID) as ask:
+        ask([7]).fetchall(), ask([7]).fetchall()
+    assert repr(ask) == "<PreparedStatement, closed>"
+    with pytest.raises(InvalidInputError, match="closed"):
+        ask([7])
+    other = con.prepare(BY_ID)
+    assert repr(other) == "<PreparedStatement of SELECT name FROM t WHERE id = ?>"
+    con.close()
+    with pytest.raises(duckdb.ConnectionException):
+        other([7])
+
+
+def test_cursors_of_several_threads_find_the_same_rows(con: ld.Connection) -> None:
+    def ask(first: int) -> list[Any]:
+        with con.cursor() as cursor:
+            statement = cursor.prepare(BY_ID)
+            return [statement([first + i]).fetchall() for i in range(20)]
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(ask, range(8)))
+    assert found == [[[(f"name {first + i}",)] for i in range(20)] for first in range(8)]
+
+
+def test_a_forked_child_runs_the_statement_on_its_copy_of_the_database(con: ld.Connection) -> None:
+    ask = con.prepare(BY_ID)
+    ask([7]).fetchall(), ask([7]).fetchall()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if ask([8]).fetchall() == [("name 8",)] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_confined_connection_finds_rows_by_the_index(place: Path) -> None:
+    with ld.connect(place, confined=True) as con, answered() as answers:
+        ask = con.prepare(BY_ID)
+        assert [ask([7]).fetchall() for _ in range(2)] == [[("name 7",)]] * 2
+    assert answers[-1]
+
+
+def test_an_interrupt_stops_a_lookup(con: ld.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = con.prepare(BY_ID)
+    ask([7]).fetchall(), ask([7]).fetchall()
+    monkeypatch.setattr(DirectReads, "_newest_rows", lambda *_: con.interrupt())
+    with pytest.raises(duckdb.InterruptException):
+        ask([7])
+    monkeypatch.undo()
+    assert ask([7]).fetchall() == [("name 7",)]
