@@ -135,7 +135,7 @@ def check(life: Life, log: str | None) -> None:
     query = [life.rng.random(), 3.0]
     found = dataset.to_table(nearest={"column": "v", "q": query, "k": 5, "nprobes": 2}, columns=["id", "_distance"])
     distances = sorted(sum((a - b) ** 2 for a, b in zip(each["v"], query, strict=True)) for each in rows)[:5]
-    assert found["_distance"].to_pylist() == pytest.approx(distances, rel=1e-4)
+    assert found["_distance"].to_pylist() == pytest.approx(distances, rel=1e-4, abs=1e-5)
     assert set(found["id"].to_pylist()) <= {each["id"] for each in rows}
     check_words(dataset, table)
 
