@@ -218,7 +218,7 @@ class _Build:
         path = tuple(split_path(self.columns.key_schema.names[0]))
         rows = read_keys(table, self.columns, options=ScanOptions(filter=TreeFilter(In(path, keys.values(0)))))
         width = len(self.columns.key)
-        found = keys.contains(rows.select(range(width)))
+        found = keys.contains(self.columns.checked_keys(rows.select(range(width)), self._base.uri))
         addresses = rows.column(width).to_numpy()[found]
         protos = {proto.id: proto for proto in self._proto.fragments}
         for fragment_id in np.unique(addresses >> np.uint64(32)).tolist():
