@@ -55,6 +55,7 @@ from lance_duck.retry import RetryPolicy
 from lance_duck.rows import roaring_bytes
 from lance_duck.snapshot import Snapshot, derived, mem_wal, versions
 from lance_duck.snapshot.turns import own_turn
+from lance_duck.snapshot.with_log import refuse_change
 from lance_duck.wire import flags, paths
 from lance_duck.wire.index import MEM_WAL
 from lance_duck.wire.manifest import Manifest
@@ -110,6 +111,7 @@ def commit(
         StoreError: The disk or the service failed, and the version does not exist. On an object store, the version may
             still appear. Only a cleanup may then delete its files.
     """
+    refuse_change(snapshot)
     if snapshot.collect is not None:
         if amend is not None or properties or detached:
             raise UnsupportedError(

@@ -40,9 +40,11 @@ class FileAccess:
 
     Attributes:
         is_confined: Whether the connections are confined to the connected folders and tables.
+        log_rows: Which rows of write-ahead logs statements read: "flushed", "fresh", or None.
     """
 
     is_confined = False
+    log_rows: str | None = None
 
     def __init__(
         self,

@@ -399,6 +399,7 @@ class Binder:
         if named is None:
             self.access.check(path)
         handle = TableHandle(path, choice, self._options(path)) if named is None else named.at(choice)
+        handle.log_rows = self.access.log_rows
         key = (handle.uri, handle.choice, tuple(sorted((handle.storage_options or {}).items())))
         if named is None and key not in self._handles and may_be_name(path, self._names()):
             self._check_there(path, handle.storage_options)

@@ -29,6 +29,7 @@ from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.errors import InvalidInputError
 from lance_duck.interrupts import Interrupt
 from lance_duck.markup import rows_html
+from lance_duck.snapshot.with_log import checked_mode
 from lance_duck.store import checked_place, with_cache
 from lance_duck.telemetry.metrics import ROWS_RETURNED
 
@@ -62,6 +63,7 @@ def connect(
     storage_options: Mapping[str, str] | None = None,
     confined: bool = False,
     cache: str | os.PathLike[str] | None = None,
+    log: str | None = None,
 ) -> Connection:
     """Connect to DuckDB with Lance tables.
 
@@ -79,6 +81,8 @@ def connect(
         confined: Reject SQL that reaches anything but these tables: other paths, files, databases, extensions, secrets,
             Python variables and DuckDB's settings. Your program can still register more tables.
         cache: A local folder that caches files of tables in object stores. Same as the storage option `cache`.
+        log: Also read rows that are only in write-ahead logs of LanceDB, "flushed" or "fresh": see `dataset`. Lance
+            tables cannot be changed. A dataset of the mapping is read as it is.
 
     Raises:
         NotFoundError: A table does not exist, or the connection is read-only and the folder does not exist.
@@ -87,8 +91,10 @@ def connect(
     """
     place = checked_place(_IN_MEMORY if database == "" else database)
     storage_options = with_cache(storage_options, cache)
-    catalog = _catalog(fixed_places(tables) if confined else tables, storage_options, may_be_new=not read_only)
+    tables = fixed_places(tables) if confined else tables
+    catalog = _catalog(tables, storage_options, checked_mode(log), may_be_new=not read_only)
     catalog.binder.access.is_confined = confined
+    read_only_tables = read_only or log is not None
     if read_only and catalog.default.log is not None:
         catalog.default.log.may_finish = False
     settings, config = split_config(config or {})
@@ -105,7 +111,7 @@ def connect(
     file = None if place.startswith(_IN_MEMORY) else place
     # All connections of this process share the database ":memory:name", like a file.
     changes = Changes(is_sure=place == _IN_MEMORY, is_private=True, is_usual=not _finds_otherwise(config))
-    return Connection(native, catalog, settings, changes, Inherited(file), read_only=read_only)
+    return Connection(native, catalog, settings, changes, Inherited(file), read_only=read_only_tables)
 
 
 def connection_on(
@@ -417,14 +423,19 @@ def _finds_otherwise(config: Mapping[str, Any]) -> bool:
     return any(str(name).lower().startswith("python_") for name in config)
 
 
-def _catalog(tables: Tables, storage_options: Mapping[str, str] | None, *, may_be_new: bool) -> TableCatalog:
-    if tables is None:
-        return TableCatalog({})
+def _catalog(
+    tables: Tables, storage_options: Mapping[str, str] | None, log: str | None = None, *, may_be_new: bool
+) -> TableCatalog:
+    folder, handles = None, {}
     if isinstance(tables, str | os.PathLike):
-        return TableCatalog({}, Folder(os.fspath(tables), storage_options, may_be_new=may_be_new))
-    if not isinstance(tables, Mapping):
+        folder = Folder(os.fspath(tables), storage_options, may_be_new=may_be_new)
+    elif isinstance(tables, Mapping):
+        handles = {name: _handle(table, storage_options) for name, table in tables.items()}
+    elif tables is not None:
         raise InvalidInputError("bad tables", expected='a folder, or {"name": table}', found=type(tables).__name__)
-    return TableCatalog({name: _handle(table, storage_options) for name, table in tables.items()})
+    catalog = TableCatalog(handles, folder)
+    catalog.binder.access.log_rows = log
+    return catalog
 
 
 def _handle(table: str | os.PathLike[str] | LanceDataset, storage_options: Mapping[str, str] | None) -> TableHandle:

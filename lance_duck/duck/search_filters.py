@@ -10,7 +10,7 @@ The text then ends with the number of these values.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
@@ -35,11 +35,11 @@ class ChosenRows:
     """Rows of a version that satisfy a condition.
 
     Attributes:
-        version: Version number of the table.
+        state: State of the table to which the rows belong: see `Snapshot.state`.
         addresses: Row addresses, as uint64.
     """
 
-    version: int
+    state: Hashable
     addresses: pa.Array
 
 
@@ -77,12 +77,10 @@ class SearchFilters:
         if (match := _ROWS.match(text)) is None:
             return text
         rows = self._known(self._rows.find(int(match[2])))
-        if rows.version != dataset.version:
+        if rows.state != dataset.handle.snapshot.state:
             raise InvalidInputError(
                 "the table has changed since WHERE was evaluated",
                 where=dataset.uri,
-                expected=f"version {rows.version}",
-                found=f"version {dataset.version}",
                 remedy="run the statement again",
             )
         chosen = TreeFilter(In((ROW_ADDRESS,), rows.addresses))

@@ -9,20 +9,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.errors import UnsupportedError
+
 
 class KeySet:
     """An immutable set of keys.
 
     Args:
         keys: The keys, without nulls, perhaps repeated. One column for each column of the primary key.
+
+    Raises:
+        UnsupportedError: Arrow cannot look up values of these types.
     """
 
     def __init__(self, keys: pa.Table) -> None:
         self._columns = [column.combine_chunks() for column in keys.columns]
-        self._values = [column.unique() for column in self._columns]
         self.num_rows = keys.num_rows
         self._steps: list[NDArray[np.int64]] = []
-        self._codes = self._combined(self._columns, grows=True)
+        try:
+            self._values = [column.unique() for column in self._columns]
+            self._codes = self._combined(self._columns, grows=True)
+        except pa.ArrowNotImplementedError as error:
+            raise UnsupportedError(
+                "a log cannot be read if the primary key has this type", found=keys.schema.types
+            ) from error
 
     def contains(self, keys: pa.Table) -> NDArray[np.bool_]:
         """Return whether each key is in the set."""

@@ -97,8 +97,14 @@ class LogSchema:
 
     @cached_property
     def key_schema(self) -> pa.Schema:
-        """Names and types of the primary key in `SsTableRows.keys`. The names are the paths of the columns."""
-        return pa.schema([pa.field(self.path_of(field.id, self.schema), field.storage_type) for field in self.key])
+        """Names and types of the primary key in `SsTableRows.keys`.
+
+        The names are the paths of the columns. Types of dictionaries are those of their values.
+        """
+        types = [field.storage_type for field in self.key]
+        plain = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in types]
+        names = [self.path_of(field.id, self.schema) for field in self.key]
+        return pa.schema(list(zip(names, plain, strict=True)))
 
     def path_of(self, field_id: int, schema: Schema) -> str:
         """Return the path of a key column in the schema of the main table or of an SSTable.
@@ -172,15 +178,17 @@ def read_entries(base: Snapshot, entries: Sequence[str], columns: LogSchema) -> 
     store = store_in_memory()
     start = 0
     batches: list[pa.RecordBatch] = []
-    for _, deletes, rows in pieces:
-        keep = ~deletes
-        if columns.key:
-            keep &= ~replaced[start : start + len(deletes)]
-        start += len(deletes)
-        batches += rows.filter(pa.array(keep)).to_batches()
     options = WriteOptions(data_storage_version=rewritten_version(base.data_storage_version))
     try:
+        for _, deletes, rows in pieces:
+            keep = ~deletes
+            if columns.key:
+                keep &= ~replaced[start : start + len(deletes)]
+            start += len(deletes)
+            batches += rows.filter(pa.array(keep)).to_batches()
         fragments = write_new_fragments(store, columns.schema, coerce(batches, columns.schema), options)
+    except pa.ArrowNotImplementedError as error:
+        raise UnsupportedError("entries of the log have an unknown type", where=base.uri, found=str(error)) from error
     except InvalidInputError as error:
         raise CorruptError(
             "rows of the log do not match the table", where=f"{base.uri}: {entries[0]} and later", found=str(error)

@@ -11,7 +11,7 @@ newer than the main table.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from itertools import count
 from os import PathLike
@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.arguments import unknown_value
 from lance_duck.errors import NotFoundError
 from lance_duck.log import keys as key_sets
 from lance_duck.log.read_only import ReadOnlyStore
@@ -33,7 +32,7 @@ from lance_duck.scan.predicate.tree import In
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot, Version, open_snapshot, shards
 from lance_duck.snapshot.shards import Shard
-from lance_duck.snapshot.with_log import only_newest
+from lance_duck.snapshot.with_log import FRESH, checked_mode, only_newest
 from lance_duck.store import Store
 from lance_duck.wire.column_path import split_path
 from lance_duck.wire.fragment import Fragment
@@ -42,7 +41,6 @@ from lance_duck.wire.index import IndexMetadata, revised
 from lance_duck.wire.manifest import BasePath, Manifest
 from lance_duck.wire.pb import table_pb2
 
-MODES: Final = ("flushed", "fresh")
 _BTREE: Final = "BTreeIndexDetails"
 _numbers = count(1)
 
@@ -78,8 +76,7 @@ def log_view(base: Snapshot, mode: str) -> LogView:
         CorruptError: A file of the log is corrupt.
         UnsupportedError: The store does not list files.
     """
-    if mode not in MODES:
-        raise unknown_value("log", mode, MODES)
+    checked_mode(mode)
     while True:
         try:
             return LogView(base, mode, _open_shards(base, mode))
@@ -92,7 +89,7 @@ def log_view(base: Snapshot, mode: str) -> LogView:
 
 def _open_shards(base: Snapshot, mode: str) -> tuple[Shard, ...]:
     found = shards.open_shards(base)
-    if mode == MODES[1]:
+    if mode == FRESH:
         return found
     return tuple(replace(shard, entries=()) for shard in found if shard.tables)
 
@@ -135,6 +132,11 @@ class LogView(Snapshot):
     def store(self) -> Store:
         """Root of the table, without methods that change files."""
         return cast("Store", ReadOnlyStore(super().store))
+
+    @property
+    def state(self) -> Hashable:
+        """A value that is equal for equal states of the main table and its log."""
+        return self.version, self._parts
 
     @property
     def indices(self) -> tuple[IndexMetadata, ...]:
@@ -217,7 +219,7 @@ class _Build:
         path = tuple(split_path(self.columns.key_schema.names[0]))
         rows = read_keys(table, self.columns, options=ScanOptions(filter=TreeFilter(In(path, keys.values(0)))))
         width = len(self.columns.key)
-        found = keys.contains(rows.select(range(width)))
+        found = keys.contains(self.columns.checked_keys(rows.select(range(width)), self._base.uri))
         addresses = rows.column(width).to_numpy()[found]
         protos = {proto.id: proto for proto in self._proto.fragments}
         for fragment_id in np.unique(addresses >> np.uint64(32)).tolist():

@@ -119,6 +119,11 @@ class Snapshot:
         return self.manifest.version
 
     @property
+    def state(self) -> Hashable:
+        """A value that is equal for equal states of one table."""
+        return self.version
+
+    @property
     def branch(self) -> str | None:
         """Branch of the version, or None for main."""
         return self.manifest.branch

@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from lance_duck.arguments import unknown_value
 from lance_duck.errors import UnsupportedError
 from lance_duck.snapshot.snapshot import Snapshot
+
+FLUSHED: Final = "flushed"
+"""Reads SSTables, but not the entries that are not in an SSTable yet."""
+FRESH: Final = "fresh"
+"""Reads SSTables and entries."""
+
+
+def checked_mode(mode: str | None) -> str | None:
+    """Return the argument `log`. Raises InvalidInputError for an unknown value."""
+    if mode not in (None, FLUSHED, FRESH):
+        raise unknown_value("log", mode, (FLUSHED, FRESH))
+    return mode
 
 
 def refuse_change(snapshot: Snapshot) -> None:

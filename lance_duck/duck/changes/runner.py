@@ -242,7 +242,8 @@ class ChangeRunner:
 
     def _check_writable(self, statement: LanceStatement, where: str) -> None:
         if self.read_only:
-            remedy = "open the connection without read_only=True"
+            option = "read_only=True" if self._catalog.binder.access.log_rows is None else "log"
+            remedy = f"open the connection without {option}"
             if isinstance(statement, CreateStatement | CreateObjectStatement):
                 remedy = f"create memory.{statement.target.name} or a TEMP one, or {remedy}"
             raise UnsupportedError("the connection is read-only", where=where, remedy=remedy)

@@ -279,6 +279,7 @@ class DatabaseSchema:
         is_checked = access.is_confined or os.path.islink(local_path(uri) or "")
         check = partial(access.check, uri) if is_checked else None
         handle = self.given.get(name) or TableHandle(uri, self.choice, options, check=check, log=self.log)
+        handle.log_rows = access.log_rows
         try:
             self._create_view(name, handle)
         except LanceDuckError as error:

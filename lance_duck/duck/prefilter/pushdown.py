@@ -320,4 +320,4 @@ class _Search:
         alias = quoted(self.proposal.alias) + (f"({', '.join(map(quoted, renamed))})" if renamed else "")
         source = f"({select_all(quoted(table.name))}) AS {alias}"
         rows = self._query(f"SELECT {ROW_ADDRESS} FROM {source} WHERE {condition}", variables((table,)))  # noqa: S608
-        return ChosenRows(dataset.version, rows.to_arrow_table().column(0).combine_chunks())
+        return ChosenRows(dataset.handle.snapshot.state, rows.to_arrow_table().column(0).combine_chunks())

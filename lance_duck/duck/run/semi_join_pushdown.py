@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -125,7 +125,7 @@ class _Pushdown:
                 return None  # the unqualified name is ambiguous
             handle = None if objects.has(name) else self.database.names.table((name,), later=later)
             if handle is not None:
-                tables.append((handle, handle.current().version))
+                tables.append((handle, handle.current().handle.snapshot.state))
                 rows += handle.current().count_rows()
             elif objects.has(name):
                 size = None if later else objects.rows(name)
@@ -176,12 +176,12 @@ class _KeyQuery:
         native: Whether the sources include native tables, which other connections may change.
     """
 
-    tables: tuple[tuple[TableHandle, int], ...]
+    tables: tuple[tuple[TableHandle, Hashable], ...]
     native: bool
 
     def unchanged(self) -> bool:
-        """Return whether the Lance tables are still at these versions."""
-        return all(handle.current().version == version for handle, version in self.tables)
+        """Return whether the Lance tables are still in these states."""
+        return all(handle.current().handle.snapshot.state == state for handle, state in self.tables)
 
 
 @dataclass(frozen=True)

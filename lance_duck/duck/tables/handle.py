@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 
@@ -61,14 +61,14 @@ class VersionChoice:
         """Whether the newest version or a version number is requested."""
         return self.is_newest or self.is_number
 
-    def open(self, uri: str, storage_options: Mapping[str, str] | None) -> LanceDataset:
-        """Open the version of a table.
+    def open(self, uri: str, storage_options: Mapping[str, str] | None, log_rows: str | None = None) -> LanceDataset:
+        """Open the version of a table. `log_rows` is `dataset`'s argument `log`.
 
         Raises:
             NotFoundError: The table, version, tag or branch does not exist.
             InvalidInputError: The value is not a valid version or time.
         """
-        opened_dataset = partial(dataset, uri, storage_options=storage_options)
+        opened_dataset = partial(dataset, uri, storage_options=storage_options, log=log_rows)
         if self.asof is not None:
             return _as_of(opened_dataset, self.asof, self.branch)
         text = self.tag if self.tag is not None else self.version
@@ -134,6 +134,7 @@ class TableHandle:
         check: Raises an error if statements may not access the location.
         is_draft: Whether the current transaction has created the table. It always reads its newest version.
         log: The commit log of its folder, or None.
+        log_rows: Which rows of the table's write-ahead log are read: see `dataset`. A given dataset decides itself.
     """
 
     uri: str
@@ -143,6 +144,7 @@ class TableHandle:
     check: Callable[[], None] | None = None
     is_draft: bool = False
     log: CommitLog | None = None
+    log_rows: str | None = None
     _opened: LanceDataset | None = None
     _stamp: str | None = None
     _lock: Lock = field(default_factory=Lock)
@@ -227,7 +229,9 @@ class TableHandle:
         with self._lock:
             opened_dataset = self._opened
             if opened_dataset is None or not self.choice.is_newest_or_number:
-                opened_dataset = self.choice.open(self.uri, self.storage_options)
+                opened_dataset = self.choice.open(self.uri, self.storage_options, self.log_rows)
+            elif self.log_rows is not None:
+                opened_dataset = _newest_view(opened_dataset)
             elif self.choice.is_newest and (latest := opened_dataset.latest_version) != opened_dataset.version:
                 opened_dataset = opened_dataset.checkout_version(latest)
             elif _stamp(opened_dataset) != self._stamp:  # the table was dropped and created again
@@ -257,7 +261,7 @@ class TableHandle:
 
     def at(self, choice: VersionChoice) -> TableHandle:
         """Return the same table at a different version."""
-        return TableHandle(self.uri, choice, self.storage_options, check=self.check, log=self.log)
+        return replace(self, choice=choice, given=None, is_draft=False, _opened=None, _stamp=None, _lock=Lock())
 
 
 class PinnedVersions:
@@ -296,7 +300,8 @@ class PinnedVersions:
         """Return whether the transaction reads the newest version of a table."""
         dataset = self.of(handle)
         same_manifest = dataset.handle.snapshot.manifest.path == newest.handle.snapshot.manifest.path
-        return dataset is newest or (same_manifest and dataset.version == newest.version)
+        same_state = dataset.handle.snapshot.state == newest.handle.snapshot.state
+        return dataset is newest or (same_manifest and same_state)
 
     def note_bound(self) -> None:
         """Record that DuckDB bound a table. It may look up the table again, possibly after the transaction."""
@@ -334,6 +339,12 @@ def unpinned() -> Iterator[None]:
         yield
     finally:
         _PINNED.reset(token)
+
+
+def _newest_view(dataset: LanceDataset) -> LanceDataset:
+    """Return a dataset of the newest state of its table and log. Returns the same dataset if nothing changed."""
+    snapshot = dataset.handle.snapshot.checkout()
+    return dataset if snapshot is dataset.handle.snapshot else LanceDataset(dataset.uri, table=TableScan(snapshot))
 
 
 def _constant(dataset: LanceDataset) -> Callable[[], LanceDataset]:

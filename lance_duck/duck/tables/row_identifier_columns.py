@@ -16,6 +16,7 @@ from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.errors import InternalError
 from lance_duck.scan.predicate.tree import Compare, ConstantCondition, In, IsNull, Predicate
 from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID
+from lance_duck.snapshot.with_log import refuse_row_ids
 
 DUCKDB_ROW_ID: Final = "rowid"
 _SOURCES: Final = {DUCKDB_ROW_ID: ROW_ID, ROW_ID: ROW_ID, ROW_ADDRESS: ROW_ADDRESS}
@@ -59,13 +60,19 @@ def row_identifiers(names: Iterable[str], dataset: LanceDataset) -> list[RowIden
     Args:
         names: Names in lower case. Names that are not in `ROW_IDENTIFIERS` are ignored.
         dataset: The table.
+
+    Raises:
+        UnsupportedError: Row ids are requested, but the table is read with its write-ahead log.
     """
     stored, wanted = {folded(name) for name in dataset.schema.names}, set(names)
-    return [
+    found = [
         RowIdentifierColumn(name)
         for name, source in _SOURCES.items()
         if name in wanted and stored.isdisjoint((name, source))
     ]
+    if any(column.source == ROW_ID for column in found):
+        refuse_row_ids(dataset.handle.snapshot)
+    return found
 
 
 def own_columns(table_read: TableRead, handle: TableHandle) -> list[ComputedColumn]:

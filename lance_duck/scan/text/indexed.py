@@ -87,8 +87,8 @@ class IndexedRows:
     """The documents of a partition in one version of the table: see `Place`. Safe to use from several threads.
 
     Statistics include only documents that optimizing the index would keep. They exclude fragments that the segment does
-    not cover, and also deleted rows if the table has stable row ids. Any error of the partition is raised as a
-    BrokenSegmentError.
+    not cover, and also deleted rows if the table has stable row ids or is read with its write-ahead log. Any error of
+    the partition is raised as a BrokenSegmentError.
 
     Attributes:
         partition: The partition.
@@ -107,7 +107,7 @@ class IndexedRows:
         self.lives: NDArray[np.bool_] = self._covered.lives
         stays = self.lives
         if not segment.by_row_id:
-            stays = Follower(snapshot, segment, keeps_deleted=True).follow(names)[1]
+            stays = Follower(snapshot, segment, keeps_deleted=snapshot.log is None).follow(names)[1]
         self._leaves_out = bool(len(left_out)) and not segment.by_row_id
         if self._leaves_out:
             left = ~np.isin(names >> np.uint64(32), left_out)
