@@ -136,7 +136,7 @@ class LogView(Snapshot):
     @property
     def state(self) -> Hashable:
         """A value that is equal for equal states of the main table and its log."""
-        return self.version, self._parts
+        return self.version, self.parts
 
     @property
     def indices(self) -> tuple[IndexMetadata, ...]:
