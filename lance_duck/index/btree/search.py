@@ -53,10 +53,11 @@ class BTreeIndex:
     def estimate(self, query: Query) -> int | None:
         """See `ScalarIndex`. Returns None for IN lists whose values may be spread over many pages."""
         one = self._one(query)
-        if one is not None:
+        if one is None:
+            bound = self._places(query, vague=True).count
+        else:
             _, first, stop = (0, 0, 0) if one[1] is None else self.lookup.span(one[1])
-            return stop - first
-        bound = self._places(query, vague=True).count
+            bound = stop - first
         return None if isinstance(query, Among) and bound > self.lookup.num_rows // VAGUE_SHARE else bound
 
     @property
