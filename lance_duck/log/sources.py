@@ -216,23 +216,23 @@ def _entry(base: Snapshot, path: str, columns: LogSchema) -> tuple[pa.Table, NDA
     """Return the keys of an entry's rows, a mask of rows that only delete a key, and all columns of the main table."""
     where = join_uri(base.uri, path)
     table = read_entry(base.store, path)
-    if not table.num_rows:  # the mark of a new writer
+    if not table.num_rows or not columns.schema.fields:  # entries without rows are marks of new writers
         return columns.key_schema.empty_table(), np.zeros(0, np.bool_), pa.table({})
     if TOMBSTONE not in table.column_names or not pa.types.is_boolean(table.schema.field(TOMBSTONE).type):
         raise CorruptError(f"an entry of the log has no column {TOMBSTONE} of type bool", where=where)
     ids = {_id_of(field): number for number, field in enumerate(table.schema)}
-    present = {field.name: (ids[field.id], field) for field in columns.schema.fields if field.id in ids}
-    rows = pa.table(
-        {
-            name: pa.chunked_array([_by_id(chunk, table.schema.field(number), field) for chunk in table[number].chunks])
-            for name, (number, field) in present.items()
-        }
-    )
+    found = {}
+    for field in columns.schema.fields:
+        if field.id in ids:
+            source = table.schema.field(ids[field.id])
+            chunks = [_by_id(chunk, source, field) for chunk in table.column(ids[field.id]).chunks]
+            found[field.name] = pa.chunked_array(chunks)
+        else:
+            found[field.name] = pa.chunked_array([pa.nulls(table.num_rows, field.storage_type)])
+    rows = pa.table(found)
     keys = {}
     for field, name in zip(columns.key, columns.key_schema.names, strict=True):
         top, *below = split_path(columns.path_of(field.id, columns.schema))
-        if top not in present:
-            raise CorruptError(f"an entry of the log has no primary key column {name}", where=where)
         keys[name] = pc.struct_field(rows[top], below) if below else rows[top]
     return columns.checked_keys(pa.table(keys), where), _mask(table.column(TOMBSTONE)), rows
 
