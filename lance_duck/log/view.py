@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.cache import LruCache
 from lance_duck.errors import NotFoundError
 from lance_duck.log import keys as key_sets
 from lance_duck.log.read_only import ReadOnlyStore
@@ -42,6 +43,8 @@ from lance_duck.wire.manifest import BasePath, Manifest
 from lance_duck.wire.pb import table_pb2
 
 _BTREE: Final = "BTreeIndexDetails"
+_REOPENED: Final = 4
+"""Maximum number of views from other processes that this process keeps open."""
 _numbers = count(1)
 
 
@@ -125,7 +128,7 @@ class LogView(Snapshot):
         self.share_with(base)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LogView, (self.main, self.log, self._parts)
+        return _reopened, (self.main, self.log, self._parts)
 
     @property
     def store(self) -> Store:
@@ -169,6 +172,12 @@ class LogView(Snapshot):
     def is_newest(self) -> bool:
         """Return whether neither the main table nor the part of the log in this view has changed."""
         return self.main.checkout() is self.main and _open_shards(self.main, self.log) == self._parts
+
+
+def _reopened(main: Snapshot, mode: str, parts: tuple[Shard, ...]) -> LogView:
+    """Return a view that another process made. The tasks of a worker share it."""
+    key = (main.manifest.path, main.manifest.timestamp, mode, parts)
+    return _views.get(key, lambda: LogView(main, mode, parts))
 
 
 class _Build:
@@ -288,3 +297,6 @@ class _Build:
 
 def _is_btree(index: IndexMetadata) -> bool:
     return (index.details_type or "").endswith(_BTREE)
+
+
+_views: LruCache[LogView] = LruCache(_REOPENED)
