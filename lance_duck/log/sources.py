@@ -42,7 +42,7 @@ class SsTableRows:
     Attributes:
         snapshot: The SSTable as a table.
         addresses: uint64, addresses of its live rows, ascending.
-        keys: Primary keys of these rows, in the same order. Without columns if the table has no primary key.
+        keys: Primary keys of these rows, in the same order. Without columns for tables that lack a primary key.
         deletes: Mask of the rows that only delete a key.
     """
 
@@ -99,7 +99,7 @@ class LogSchema:
     def key_schema(self) -> pa.Schema:
         """Names and types of the primary key in `SsTableRows.keys`.
 
-        The names are the paths of the columns. Types of dictionaries are those of their values.
+        The names are the paths of the columns. A dictionary has its value type.
         """
         types = [field.storage_type for field in self.key]
         plain = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in types]
@@ -107,7 +107,7 @@ class LogSchema:
         return pa.schema(list(zip(names, plain, strict=True)))
 
     def path_of(self, field_id: int, schema: Schema) -> str:
-        """Return the path of a key column in the schema of the main table or of an SSTable.
+        """Return the path of a key column in the schema of an SSTable or the main table.
 
         Raises:
             CorruptError: The column does not exist.
@@ -133,7 +133,7 @@ class LogSchema:
 
 
 def read_keys(table: TableScan, columns: LogSchema, *more: str, options: ScanOptions | None = None) -> pa.Table:
-    """Return the primary keys of the live rows of a table, then `_rowaddr` and more columns, in the order of a scan."""
+    """Return the primary keys of live rows in scan order, then `_rowaddr` and more columns."""
     names = [columns.path_of(field.id, table.snapshot.schema) for field in columns.key]
     filter_ = None if options is None else options.filter
     return table.table(table.plan(ScanOptions(columns=[*names, ROW_ADDRESS, *more], filter=filter_)))
@@ -213,7 +213,7 @@ def _check_sstable(snapshot: Snapshot, columns: LogSchema, where: str) -> None:
 
 
 def _entry(base: Snapshot, path: str, columns: LogSchema) -> tuple[pa.Table, NDArray[np.bool_], pa.Table]:
-    """Return the keys of an entry's rows, a mask of rows that only delete a key, and all columns of the main table."""
+    """Return an entry's keys, a mask of the rows that only delete a key, and all columns."""
     where = join_uri(base.uri, path)
     table = read_entry(base.store, path)
     if not table.num_rows or not columns.schema.fields:  # entries without rows are marks of new writers

@@ -283,7 +283,7 @@ class _Build:
             proto: The fragment in the view.
             snapshot: The main table or the SSTable.
             fragment: The fragment in `snapshot`.
-            addresses: Addresses of hidden rows in `snapshot`, perhaps of other fragments, too.
+            addresses: Addresses of hidden rows in `snapshot`, perhaps also in other fragments.
         """
         hidden = DeletionVector.of(addresses[addresses >> np.uint64(32) == fragment.id])
         deleted = snapshot.deletion_vector(fragment)
