@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.index.catalog import field_path
 from lance_duck.log.keys import KeySet
+from lance_duck.scan.filters import Filter
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.table_scan import TableScan
@@ -32,6 +33,8 @@ from lance_duck.write.options import WriteOptions, rewritten_version
 
 TOMBSTONE: Final = "_tombstone"
 """Column of SSTables and entries. It is true in rows that delete a key."""
+_ROWS_AT_ONCE: Final = 1 << 20
+"""Minimum number of keys that are compared at once. Each comparison hashes all keys of the log."""
 _FIELD_ID: Final = b"lance:field_id"
 
 
@@ -132,11 +135,17 @@ class LogSchema:
         return result
 
 
-def read_keys(table: TableScan, columns: LogSchema, *more: str, options: ScanOptions | None = None) -> pa.Table:
-    """Return the primary keys of live rows in scan order, then `_rowaddr` and more columns."""
+def key_batches(table: TableScan, columns: LogSchema, condition: Filter | None, *more: str) -> Iterator[pa.Table]:
+    """Yield the primary keys of live rows in scan order, then `_rowaddr` and more columns, many rows at a time."""
     names = [columns.path_of(field.id, table.snapshot.schema) for field in columns.key]
-    filter_ = None if options is None else options.filter
-    return table.table(table.plan(ScanOptions(columns=[*names, ROW_ADDRESS, *more], filter=filter_)))
+    reader = table.reader(table.plan(ScanOptions(columns=[*names, ROW_ADDRESS, *more], filter=condition)))
+    waiting: list[pa.RecordBatch] = []
+    for batch in reader:
+        waiting.append(batch)
+        if sum(each.num_rows for each in waiting) >= _ROWS_AT_ONCE:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    yield pa.Table.from_batches(waiting, reader.schema)
 
 
 def open_sstable(base: Snapshot, sstable: SsTable, columns: LogSchema) -> SsTableRows:
@@ -152,7 +161,7 @@ def open_sstable(base: Snapshot, sstable: SsTable, columns: LogSchema) -> SsTabl
         raise NotFoundError("an SSTable of the write-ahead log (MemWAL) is missing", where=where)
     snapshot = open_snapshot(where, storage_options=base.location.storage_options)
     _check_sstable(snapshot, columns, where)
-    rows = read_keys(TableScan(snapshot), columns, TOMBSTONE)
+    rows = pa.concat_tables(key_batches(TableScan(snapshot), columns, None, TOMBSTONE))
     count = len(columns.key)
     keys = columns.checked_keys(rows.select(range(count)), where)
     deletes = rows.column(count + 1)

@@ -170,7 +170,11 @@ def test_other_versions_and_modes_are_rejected(shard: ShardWriter) -> None:
 
 def test_the_plan_counts_rows_of_the_log(shard: ShardWriter) -> None:
     waiting = "only in the write-ahead log (index __lance_mem_wal): 3 in SSTables (1), 2 in newer entries (1)"
+    nearest = {"column": "v", "q": [1.0, 2.0], "k": 1}
     assert waiting in ld.dataset(shard.path).scanner().explain_plan()
+    assert waiting in ld.dataset(shard.path).scanner(nearest=nearest).explain_plan()
+    with ld.connect({"t": shard.path}) as con:
+        assert waiting in str(con.execute("EXPLAIN SELECT * FROM t").fetchall())
     assert "with rows of the write-ahead log: fresh" in ld.dataset(shard.path, log="fresh").scanner().explain_plan()
     shard.state.sstables[0].ClearField("num_rows")
     shard.publish()
