@@ -1,4 +1,4 @@
-"""Sets of primary keys: which rows have a key that newer rows have, too."""
+"""Sets of primary keys, which find older rows with the keys of newer ones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class KeySet:
         return replaced
 
     def _combined(self, columns: list[pa.Array], *, grows: bool = False) -> NDArray[np.int64]:
-        """Return one number for each key, below the number of keys. Keys that are not in the set are -1.
+        """Return one number for each key, below the number of keys. Other keys are -1.
 
         The columns are added one by one. After each, the pairs of the set are numbered anew.
         """

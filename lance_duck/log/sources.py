@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.index.catalog import field_path
 from lance_duck.log.keys import KeySet
+from lance_duck.scan.filters import Filter
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.table_scan import TableScan
@@ -32,6 +33,8 @@ from lance_duck.write.options import WriteOptions, rewritten_version
 
 TOMBSTONE: Final = "_tombstone"
 """Column of SSTables and entries. It is true in rows that delete a key."""
+_ROWS_AT_ONCE: Final = 1 << 20
+"""Minimum number of keys that are compared at once. Each comparison hashes all keys of the log."""
 _FIELD_ID: Final = b"lance:field_id"
 
 
@@ -42,7 +45,7 @@ class SsTableRows:
     Attributes:
         snapshot: The SSTable as a table.
         addresses: uint64, addresses of its live rows, ascending.
-        keys: Primary keys of these rows, in the same order. Without columns if the table has no primary key.
+        keys: Primary keys of these rows, in the same order. Without columns for tables that lack a primary key.
         deletes: Mask of the rows that only delete a key.
     """
 
@@ -99,7 +102,7 @@ class LogSchema:
     def key_schema(self) -> pa.Schema:
         """Names and types of the primary key in `SsTableRows.keys`.
 
-        The names are the paths of the columns. Types of dictionaries are those of their values.
+        The names are the paths of the columns. A dictionary has its value type.
         """
         types = [field.storage_type for field in self.key]
         plain = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in types]
@@ -107,7 +110,7 @@ class LogSchema:
         return pa.schema(list(zip(names, plain, strict=True)))
 
     def path_of(self, field_id: int, schema: Schema) -> str:
-        """Return the path of a key column in the schema of the main table or of an SSTable.
+        """Return the path of a key column in the schema of an SSTable or the main table.
 
         Raises:
             CorruptError: The column does not exist.
@@ -132,11 +135,17 @@ class LogSchema:
         return result
 
 
-def read_keys(table: TableScan, columns: LogSchema, *more: str, options: ScanOptions | None = None) -> pa.Table:
-    """Return the primary keys of the live rows of a table, then `_rowaddr` and more columns, in the order of a scan."""
+def key_batches(table: TableScan, columns: LogSchema, condition: Filter | None, *more: str) -> Iterator[pa.Table]:
+    """Yield the primary keys of live rows in scan order, then `_rowaddr` and more columns, many rows at a time."""
     names = [columns.path_of(field.id, table.snapshot.schema) for field in columns.key]
-    filter_ = None if options is None else options.filter
-    return table.table(table.plan(ScanOptions(columns=[*names, ROW_ADDRESS, *more], filter=filter_)))
+    reader = table.reader(table.plan(ScanOptions(columns=[*names, ROW_ADDRESS, *more], filter=condition)))
+    waiting: list[pa.RecordBatch] = []
+    for batch in reader:
+        waiting.append(batch)
+        if sum(each.num_rows for each in waiting) >= _ROWS_AT_ONCE:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    yield pa.Table.from_batches(waiting, reader.schema)
 
 
 def open_sstable(base: Snapshot, sstable: SsTable, columns: LogSchema) -> SsTableRows:
@@ -152,7 +161,7 @@ def open_sstable(base: Snapshot, sstable: SsTable, columns: LogSchema) -> SsTabl
         raise NotFoundError("an SSTable of the write-ahead log (MemWAL) is missing", where=where)
     snapshot = open_snapshot(where, storage_options=base.location.storage_options)
     _check_sstable(snapshot, columns, where)
-    rows = read_keys(TableScan(snapshot), columns, TOMBSTONE)
+    rows = pa.concat_tables(key_batches(TableScan(snapshot), columns, None, TOMBSTONE))
     count = len(columns.key)
     keys = columns.checked_keys(rows.select(range(count)), where)
     deletes = rows.column(count + 1)
@@ -213,26 +222,26 @@ def _check_sstable(snapshot: Snapshot, columns: LogSchema, where: str) -> None:
 
 
 def _entry(base: Snapshot, path: str, columns: LogSchema) -> tuple[pa.Table, NDArray[np.bool_], pa.Table]:
-    """Return the keys of an entry's rows, a mask of rows that only delete a key, and all columns of the main table."""
+    """Return an entry's keys, a mask of the rows that only delete a key, and all columns."""
     where = join_uri(base.uri, path)
     table = read_entry(base.store, path)
-    if not table.num_rows:  # the mark of a new writer
+    if not table.num_rows or not columns.schema.fields:  # entries without rows are marks of new writers
         return columns.key_schema.empty_table(), np.zeros(0, np.bool_), pa.table({})
     if TOMBSTONE not in table.column_names or not pa.types.is_boolean(table.schema.field(TOMBSTONE).type):
         raise CorruptError(f"an entry of the log has no column {TOMBSTONE} of type bool", where=where)
     ids = {_id_of(field): number for number, field in enumerate(table.schema)}
-    present = {field.name: (ids[field.id], field) for field in columns.schema.fields if field.id in ids}
-    rows = pa.table(
-        {
-            name: pa.chunked_array([_by_id(chunk, table.schema.field(number), field) for chunk in table[number].chunks])
-            for name, (number, field) in present.items()
-        }
-    )
+    found = {}
+    for field in columns.schema.fields:
+        if field.id in ids:
+            source = table.schema.field(ids[field.id])
+            chunks = [_by_id(chunk, source, field) for chunk in table.column(ids[field.id]).chunks]
+            found[field.name] = pa.chunked_array(chunks)
+        else:
+            found[field.name] = pa.chunked_array([pa.nulls(table.num_rows, field.storage_type)])
+    rows = pa.table(found)
     keys = {}
     for field, name in zip(columns.key, columns.key_schema.names, strict=True):
         top, *below = split_path(columns.path_of(field.id, columns.schema))
-        if top not in present:
-            raise CorruptError(f"an entry of the log has no primary key column {name}", where=where)
         keys[name] = pc.struct_field(rows[top], below) if below else rows[top]
     return columns.checked_keys(pa.table(keys), where), _mask(table.column(TOMBSTONE)), rows
 

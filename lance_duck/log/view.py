@@ -21,13 +21,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.cache import LruCache
 from lance_duck.errors import NotFoundError
 from lance_duck.log import keys as key_sets
+from lance_duck.log.keys import KeySet
 from lance_duck.log.read_only import ReadOnlyStore
-from lance_duck.log.sources import EntryRows, LogSchema, SsTableRows, open_sstable, read_entries, read_keys
+from lance_duck.log.sources import EntryRows, LogSchema, SsTableRows, key_batches, open_sstable, read_entries
 from lance_duck.rows import DeletionVector, RowIdSequence, roaring_bytes
 from lance_duck.scan.filters import TreeFilter
-from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate.tree import In
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot, Version, open_snapshot, shards
@@ -42,6 +43,10 @@ from lance_duck.wire.manifest import BasePath, Manifest
 from lance_duck.wire.pb import table_pb2
 
 _BTREE: Final = "BTreeIndexDetails"
+_LOOKUPS_PAY_BELOW: Final = 100
+"""If the main table has this many times more rows than the log, keys are looked up. Otherwise, all keys are read."""
+_REOPENED: Final = 4
+"""Maximum number of views from other processes that this process keeps open."""
 _numbers = count(1)
 
 
@@ -126,7 +131,7 @@ class LogView(Snapshot):
         self.share_with(base)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LogView, (self.main, self.log, self.parts)
+        return _reopened, (self.main, self.log, self.parts)
 
     @property
     def store(self) -> Store:
@@ -172,6 +177,12 @@ class LogView(Snapshot):
         return self.main.checkout() is self.main and _open_shards(self.main, self.log) == self.parts
 
 
+def _reopened(main: Snapshot, mode: str, parts: tuple[Shard, ...]) -> LogView:
+    """Return a view that another process made. The tasks of a worker share it."""
+    key = (main.manifest.path, main.manifest.timestamp, mode, parts)
+    return _views.get(key, lambda: LogView(main, mode, parts))
+
+
 class _Build:
     """A view under construction. SSTables and entries are added shard by shard."""
 
@@ -215,16 +226,24 @@ class _Build:
         keys = key_sets.union(self._keys, self.columns.key_schema) if self.columns.key else None
         if keys is None or not keys.num_rows:
             return
-        table = TableScan(self._base)
-        path = tuple(split_path(self.columns.key_schema.names[0]))
-        rows = read_keys(table, self.columns, options=ScanOptions(filter=TreeFilter(In(path, keys.values(0)))))
-        width = len(self.columns.key)
-        found = keys.contains(self.columns.checked_keys(rows.select(range(width)), self._base.uri))
-        addresses = rows.column(width).to_numpy()[found]
+        addresses = self._addresses_of(keys)
         protos = {proto.id: proto for proto in self._proto.fragments}
         for fragment_id in np.unique(addresses >> np.uint64(32)).tolist():
             fragment = self._base.fragment(fragment_id)
             self._hide(protos[fragment_id], self._base, fragment, addresses)
+
+    def _addresses_of(self, keys: KeySet) -> NDArray[np.uint64]:
+        """Return the addresses of the rows of the main table whose key is in a set."""
+        condition = None
+        if keys.num_rows * _LOOKUPS_PAY_BELOW <= self._base.count_rows():
+            path = tuple(split_path(self.columns.key_schema.names[0]))
+            condition = TreeFilter(In(path, keys.values(0)))
+        width = len(self.columns.key)
+        found = [np.empty(0, np.uint64)]
+        for rows in key_batches(TableScan(self._base), self.columns, condition):
+            mask = keys.contains(self.columns.checked_keys(rows.select(range(width)), self._base.uri))
+            found.append(rows.column(width).to_numpy()[mask])
+        return np.concatenate(found)
 
     def manifest(self) -> Manifest:
         """Return the manifest of the view. It is never written."""
@@ -275,7 +294,7 @@ class _Build:
             proto: The fragment in the view.
             snapshot: The main table or the SSTable.
             fragment: The fragment in `snapshot`.
-            addresses: Addresses of hidden rows in `snapshot`, perhaps of other fragments, too.
+            addresses: Addresses of hidden rows in `snapshot`, perhaps also in other fragments.
         """
         hidden = DeletionVector.of(addresses[addresses >> np.uint64(32) == fragment.id])
         deleted = snapshot.deletion_vector(fragment)
@@ -289,3 +308,6 @@ class _Build:
 
 def _is_btree(index: IndexMetadata) -> bool:
     return (index.details_type or "").endswith(_BTREE)
+
+
+_views: LruCache[LogView] = LruCache(_REOPENED)

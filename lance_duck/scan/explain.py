@@ -63,6 +63,14 @@ def version_of(snapshot: Snapshot) -> str:
     return f"version={snapshot.version}" if base is None else f"uncommitted, on top of version {base.version}"
 
 
+def of_log(snapshot: Snapshot) -> Iterator[str]:
+    """Yield the line about rows in the write-ahead log. Yields nothing for a table without a log."""
+    if snapshot.log is not None:
+        yield f"  with rows of the write-ahead log: {snapshot.log}"
+    elif (waiting := shards.waiting_rows(snapshot)) is not None:
+        yield f"  not read: rows that are only in the write-ahead log (index {MEM_WAL}): {waiting}"
+
+
 def after_search(post: Filter | None, options: ScanOptions) -> Iterator[str]:
     """Yield the lines that describe how the rows found by a search are processed.
 
@@ -93,10 +101,7 @@ def _rows_given(options: ScanOptions, limit: int | None, offset: int) -> Iterato
 def _scan(table: TableScan, plan: ScanPlan, options: ScanOptions, verbose: bool) -> Iterator[str]:
     snapshot = table.snapshot
     yield f"LanceScan: uri={shown(snapshot.uri)}, {version_of(snapshot)}"
-    if snapshot.log is not None:
-        yield f"  with rows of the write-ahead log: {snapshot.log}"
-    elif (waiting := shards.waiting_rows(snapshot)) is not None:
-        yield f"  not read: rows that are only in the write-ahead log (index {MEM_WAL}): {waiting}"
+    yield from of_log(snapshot)
     yield f"  columns: {', '.join(plan.projection.schema.names) or 'none'}"
     yield f"  fragments: {len(plan.fragments)} of {len(snapshot.fragments)}"
     if plan.filter is not None:

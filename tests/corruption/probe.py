@@ -71,6 +71,11 @@ def read(uri: str) -> None:
         check(dataset.to_table(blobs, blob_handling="all_binary"))
 
 
+def read_with_log(uri: str) -> None:
+    """Read a table together with its write-ahead log."""
+    check(ld.dataset(uri, log="fresh").to_table())
+
+
 class ReadThroughDuckDB:
     """Reads all columns in the types that DuckDB accepts; DuckDB raises the errors of this package with their text.
 
@@ -194,6 +199,8 @@ def main(folder: Path) -> None:
         warnings.simplefilter("ignore", IndexWarning)
         warnings.filterwarnings("error", ".*cannot be read: found ", IndexWarning)
         ways = [read_by_searches]
+    if (Path(job["sound"]) / "_mem_wal").exists():
+        ways.append(read_with_log)
     for way in ways:
         way(job["sound"])
     limit_memory()

@@ -28,8 +28,11 @@ from typing import Any
 
 import duckdb
 import lance
+import lancedb
 import numpy as np
 import pyarrow as pa
+from lancedb import LsmWriteSpec
+from lancedb.index import BTree
 
 import lance_duck as ld
 from benchmarks.tpch_data import tpch
@@ -386,6 +389,22 @@ def mem_wal(path: str) -> None:
     dataset.initialize_mem_wal(unsharded=True, maintained_indexes=["id_idx"])
     with dataset.mem_wal_writer("00000000-0000-4000-8000-000000000001", durable_write=True) as writer:
         writer.put(pa.table({"id": [1, 7], "v": ["new", "more"]}, schema))
+
+
+@table
+def lancedb_log(path: str) -> None:
+    """A log of LanceDB: two SSTables with B-trees, and entries that are not in an SSTable."""
+    schema = pa.schema([pa.field("id", pa.int64(), False), pa.field("v", pa.string())])
+    folder, name = Path(path).parent, Path(path).stem
+    rows = lancedb.connect(folder).create_table(name, pa.table({"id": range(6), "v": [*"abcdef"]}, schema))
+    rows.set_unenforced_primary_key("id")
+    rows.create_index("id", config=BTree())
+    rows.set_lsm_write_spec(LsmWriteSpec.unsharded())
+    for ids, values in (([1, 7], "pq"), ([7, 2], "rs"), ([3, 8], "tu")):
+        merge = rows.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        merge.execute(pa.table({"id": ids, "v": [*values]}, schema))
+        if 3 not in ids:
+            rows.close_lsm_writers()
 
 
 @table

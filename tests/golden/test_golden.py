@@ -398,6 +398,20 @@ def test_tpch_results_are_correct(query: str, tpch: Any) -> None:
     assert not wrong
 
 
+@pytest.mark.parametrize(
+    ("name", "log", "values"),
+    [
+        ("mem_wal", "flushed", {0: "a", 1: "new", 2: "c", 3: "d", 4: "e", 7: "more"}),
+        ("lancedb_log", "flushed", {0: "a", 1: "p", 2: "s", 3: "d", 4: "e", 5: "f", 7: "r"}),
+        ("lancedb_log", "fresh", {0: "a", 1: "p", 2: "s", 3: "t", 4: "e", 5: "f", 7: "r", 8: "u"}),
+    ],
+)
+def test_rows_of_a_write_ahead_log_are_read(name: str, log: str, values: dict[int, str]) -> None:
+    view = ld.dataset(str(TABLES / f"{name}.lance"), log=log)
+    assert dict(zip(*view.to_table().to_pydict().values(), strict=True)) == values
+    assert [view.to_table(filter=f"id = {key}")["v"].to_pylist() for key in values] == [[v] for v in values.values()]
+
+
 def test_a_write_ahead_log_is_reported_and_kept(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     shutil.copytree(TABLES / "mem_wal.lance", path)

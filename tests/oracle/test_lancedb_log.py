@@ -186,5 +186,5 @@ def test_branches_have_their_own_log(table: Any) -> None:
     assert (view.count_rows(), view.handle.snapshot.branch) == (20, "b")
     main = ld.dataset(path_of(table), log="fresh")
     assert (main.count_rows(), main.checkout_version(("b", None)).count_rows()) == (23, 20)
-    with pytest.raises(UnsupportedError, match="has only its newest version.*without log"):
+    with pytest.raises(UnsupportedError, match=r"has only its newest version.*without log"):
         ld.dataset(path_of(table), 1, log="fresh")

@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pytest
+from support.write_ahead_log import KEY, ShardWriter, create_log
 
 import lance_duck as ld
-from support.write_ahead_log import KEY, ShardWriter, create_log
 
 SCHEMA = pa.schema(
     [

@@ -13,7 +13,7 @@ import lance_duck as ld
 from lance_duck.commit import commit
 from lance_duck.commit.operations import CreateIndex
 from lance_duck.snapshot import open_snapshot
-from lance_duck.wire.index import MEM_WAL, index_from_proto
+from lance_duck.wire.index import MEM_WAL, IndexMetadata, index_from_proto
 from lance_duck.wire.manifest import read_manifest
 from lance_duck.wire.manifest_write import manifest_file
 from lance_duck.wire.pb import index_pb2, table_pb2
@@ -81,9 +81,9 @@ class ShardWriter:
     def entry(self, table: pa.Table) -> None:
         """Write any table as an entry."""
         self.position += 1
-        with pa.OSFile(str(self.folder / "wal" / f"{bits(self.position)}.arrow"), "wb") as file:
-            with pa.ipc.new_stream(file, table.schema) as stream:
-                stream.write_table(table)
+        path = str(self.folder / "wal" / f"{bits(self.position)}.arrow")
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+            stream.write_table(table)
 
     def flush(self, *, indexes: tuple[str, ...] = ()) -> None:
         """Write the entries since the last flush as an SSTable, with B-trees on some columns."""
@@ -110,19 +110,23 @@ class ShardWriter:
                 gone = rows.filter(rows[TOMBSTONE]).select(list(self.keys))
                 if gone.num_rows:
                     main.merge_insert(list(self.keys)).when_matched_delete().execute(gone)
-            snapshot = open_snapshot(self.path)
-            (entry,) = (index for index in snapshot.indices if index.name == MEM_WAL)
-            details = index_pb2.MemWalIndexDetails.FromString(entry.details)
-            last = self.state.sstables[-1].generation
+            details = index_pb2.MemWalIndexDetails.FromString(_log_entry(self.path).details)
             name = uuid.UUID(self.name).bytes
-            kept_shards = [each for each in details.compacted_sstables if each.shard_id.uuid != name]
+            others = [each for each in details.compacted_sstables if each.shard_id.uuid != name]
             del details.compacted_sstables[:]
-            details.compacted_sstables.extend(kept_shards)
-            details.compacted_sstables.add(shard_id={"uuid": name}, generation=last)
-            proto = table_pb2.IndexMetadata()
-            proto.CopyFrom(entry.proto)
-            proto.index_details.value = details.SerializeToString()
-            commit(snapshot, CreateIndex((index_from_proto(proto, "here"),), (entry,)))
+            details.compacted_sstables.extend(others)
+            details.compacted_sstables.add(shard_id={"uuid": name}, generation=self.state.sstables[-1].generation)
+            self.set_details(details)
+
+    def set_details(self, details: index_pb2.MemWalIndexDetails) -> None:
+        """Replace the details of the log's index entry."""
+        entry = _log_entry(self.path)
+        proto = table_pb2.IndexMetadata()
+        proto.CopyFrom(entry.proto)
+        proto.index_details.value = details.SerializeToString()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ld.MemWalWarning)
+            commit(open_snapshot(self.path), CreateIndex((index_from_proto(proto, "here"),), (entry,)))
 
     def _write_sstable(self, path: str, rows: pa.Table, indexes: tuple[str, ...]) -> None:
         plain = rows.cast(pa.schema([field.remove_metadata() for field in rows.schema]))
@@ -130,11 +134,18 @@ class ShardWriter:
         for column in indexes:
             dataset.create_scalar_index(column, "BTREE", name=f"{column}_idx")
         if self.keys:
-            newest = {tuple(key): row for row, key in enumerate(zip(*(rows[k].to_pylist() for k in self.keys), strict=True))}
+            newest = {
+                tuple(key): row for row, key in enumerate(zip(*(rows[k].to_pylist() for k in self.keys), strict=True))
+            }
             older = sorted(set(range(rows.num_rows)) - set(newest.values()))
             if older:
                 dataset.delete(f"_rowaddr IN ({', '.join(map(str, older))})")
         _set_field_ids(path, open_snapshot(self.path))
+
+
+def _log_entry(path: str) -> IndexMetadata:
+    (entry,) = (index for index in open_snapshot(path).indices if index.name == MEM_WAL)
+    return entry
 
 
 def _with_ids(field: pa.Field, stored: Any) -> pa.Field:
@@ -150,8 +161,11 @@ def _set_field_ids(path: str, main: Any) -> None:
     """Give the columns of an SSTable the field ids of the main table."""
     file = Path(open_snapshot(path).manifest.path)
     manifest = read_manifest(file.read_bytes(), str(file))
-    ids = {f.id: g.id for top, other in zip(manifest.schema.fields, main.schema.fields, strict=False)
-           for f, g in zip(top.walk(), other.walk(), strict=True)}
+    ids = {
+        f.id: g.id
+        for top, other in zip(manifest.schema.fields, main.schema.fields, strict=False)
+        for f, g in zip(top.walk(), other.walk(), strict=True)
+    }
     spare = max(field.id for field in main.schema.walk()) + 1
     proto = manifest.proto
     for field in proto.fields:

@@ -32,7 +32,7 @@ from lance_duck.checksums.digests import digest
 FILES = 60
 UNSEALED = {"fsync": "false", "checksums": "false"}  # a checksum would reject the changed bytes first
 VERSIONS = ("legacy", "2.0", "2.1", "2.2", "2.3", "overlay", "checksums")
-MEM_WAL = Path(__file__).parents[1] / "golden" / "tables" / "mem_wal.lance"
+MEM_WAL = Path(__file__).parents[1] / "golden" / "tables" / "lancedb_log.lance"
 
 Change = Callable[[random.Random, bytes], bytes]
 
@@ -139,10 +139,13 @@ def hostile_files(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def hostile_tables(seed: int, folder: Path) -> Mapping[str, int]:
-    """Read changed manifests or deletion files."""
+    """Read changed manifests, deletion files or files of a write-ahead log."""
     if seed % 6 == 0:
         table = deletions(seed % 12 == 0)
         return _survived(seed, folder, table, next((table / "_deletions").iterdir()), changed_bytes)
+    if seed % 12 == 4:
+        files = sorted(walled().glob("_mem_wal/*/*/*[01].*"))  # entries and manifests of the shard
+        return _survived(seed, folder, walled(), files[seed // 12 % len(files)], changed_bytes)
     table = (history, indexed, overlaid, walled, partial(near, "IVF_PQ"))[seed % 6 - 1]()
     return _survived(seed, folder, table, manifest_path(table), changed_manifest)
 

@@ -163,7 +163,7 @@ TOPICS: Mapping[str, tuple[TrialKind, ...]] = {
         TrialKind(
             "hostile tables",
             "fuzz:hostile_tables",
-            "60 manifests or deletion files. The manifests list transactions, row ids, indexes, overlays and logs.",
+            "60 manifests, deletion files or logs. Manifests list transactions, row ids, indexes, overlays and logs.",
             2,
         ),
         TrialKind(

@@ -16,6 +16,7 @@ from lance_duck.redact import shown
 from lance_duck.scan.duckdb.offsets import without_offsets
 from lance_duck.scan.duckdb.source import PushedScan
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
+from lance_duck.scan.explain import of_log
 from lance_duck.scan.predicate.tree import Predicate
 
 
@@ -106,6 +107,7 @@ def explained(dataset: LanceDataset, ask: Ask) -> Iterator[str]:
         candidates(dataset, ask)
     except NotFoundHere as why:
         yield f"LanceScan: uri={shown(dataset.uri)}, version={dataset.version}"
+        yield from of_log(dataset.handle.snapshot)
         yield f"  ORDER BY … LIMIT: by DuckDB, of all rows: {why}"
         return
     yield from (line for line in scanner.explain_plan().splitlines() if not line.startswith("  columns:"))

@@ -268,6 +268,7 @@ def _explain_nearest(
     nearest, route, snapshot = search.nearest, search.route, search.table.snapshot
     many = f"{num_queries} queries" if num_queries > 1 else "1 query"
     yield f"LanceNearest: uri={shown(snapshot.uri)}, {scans.version_of(snapshot)}"
+    yield from scans.of_log(snapshot)
     yield f"  columns: {', '.join(columns)}"
     yield f"  search: {nearest.k} nearest of {nearest.column.path} to {many}, metric {route.metric}"
     if nearest.lower is not None or nearest.upper is not None:

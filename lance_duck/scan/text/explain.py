@@ -26,6 +26,7 @@ def explain_text_search(
     """Yield the lines that describe a search. A prefilter is described as the scan that comes first."""
     snapshot = search.table.snapshot
     yield f"LanceFullText: uri={shown(snapshot.uri)}, {scans.version_of(snapshot)}"
+    yield from scans.of_log(snapshot)
     yield f"  columns: {', '.join(columns)}"
     yield from (f"  {line}" for line in _tree(search.query, search.words))
     for key, route in search.routes.items():

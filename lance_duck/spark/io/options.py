@@ -18,6 +18,7 @@ from lance_duck.arguments import nearest_name
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.redact import shown_option
 from lance_duck.snapshot.versions import to_moment
+from lance_duck.snapshot.with_log import checked_mode
 from lance_duck.spark.table_ref import TableRef
 from lance_duck.store import CACHE_OPTION, CACHE_SIZE_OPTION, with_cache
 from lance_duck.verbs.writing.settings import WriteSettings
@@ -42,6 +43,7 @@ _READ: Final = {
     "tag": "tag",
     "branch": "branch",
     **dict.fromkeys(("timestamp", "timestampasof", "asof"), "timestamp"),
+    "log": "log",
     "columns": "columns",
     "filter": "filter",
     "limit": "limit",
@@ -101,6 +103,7 @@ class ReadOptions:
         min_partitions: Minimum number of tasks, if there are enough rows.
         contains_null: Whether vectors are declared as arrays that may contain nulls. Spark reads arrays without nulls
             faster, but a null then raises an error. With None ("auto" in an option), the files are checked.
+        log: Also read rows that are only in the write-ahead log: see `lance_duck.dataset`.
     """
 
     place: TableRef
@@ -118,6 +121,7 @@ class ReadOptions:
     max_partition_bytes: int | None = None
     min_partitions: int = 1
     contains_null: bool | None = True
+    log: str | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, str], also: Iterable[str] = ()) -> ReadOptions:
@@ -155,6 +159,7 @@ class ReadOptions:
             values.get("max_partition_bytes", _positive),
             values.get("min_partitions", _positive, default=1),
             values.get("contains_null", _flag_or_auto, default=True),
+            values.get("log", checked_mode),
         )
 
 

@@ -84,11 +84,13 @@ class LanceReader(DataSourceReader):
         self._schema = schema
         table = opened_version(options, version)
         self._version = pin(table)
+        self._view = None if options.log is None else table
         Declaration(schema, self._scanner(table, None).projected_schema)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the partitions to read, in table order. Empty if the table is empty."""
-        return partitions(opened_version(self._options, self._version), self._options, self._schema.names)
+        table = self._view or opened_version(self._options, self._version)
+        return partitions(table, self._options, self._schema.names)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a partition, in the schema declared to Spark.
@@ -98,7 +100,7 @@ class LanceReader(DataSourceReader):
         """
         if not isinstance(partition, LancePartition):  # Spark passes another object if there are no partitions
             return
-        scanner = self._scanner(self._options.place.pinned(self._version), partition)
+        scanner = self._scanner(self._view or self._options.place.pinned(self._version), partition)
         reader = scanner.to_reader()
         declaration = Declaration(self._schema, reader.schema)
         for batch in reader:
@@ -133,8 +135,12 @@ def opened_version(options: ReadOptions, version: int | tuple[str, int] | None =
     """
     if version is None and options.timestamp is not None:
         place = options.place
-        return dataset(place.uri, asof=options.timestamp, storage_options=dict(place.storage_options))
+        settings = dict(place.storage_options)
+        return dataset(place.uri, asof=options.timestamp, storage_options=settings, log=options.log)
     reference = options.version if options.branch is None else (options.branch, options.version)
+    if options.log is not None:
+        place = options.place
+        return dataset(place.uri, reference, storage_options=dict(place.storage_options), log=options.log)
     return options.place.dataset(reference if version is None else version)
 
 

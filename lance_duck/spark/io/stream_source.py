@@ -238,6 +238,8 @@ def _check(read_options: ReadOptions, options: StreamOptions) -> None:
             found="rows of later versions, which may hold nulls",
             remedy="leave out the option, or set it to false, which makes nulls an error",
         )
+    if read_options.log is not None:
+        raise UnsupportedError("a stream cannot read a write-ahead log", remedy="leave out log")
     if read_options.limit is not None:
         raise UnsupportedError("a stream does not support limit", remedy="limit each batch with maxRowsPerTrigger")
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.write_ahead_log import KEY, ShardWriter, create_log
 
 import lance_duck as ld
 from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.log.keys import KeySet
-from support.write_ahead_log import KEY, ShardWriter, create_log
 
 SCHEMA = pa.schema(
     [pa.field("id", pa.int64(), False, KEY), pa.field("x", pa.int64()), pa.field("v", pa.list_(pa.float32(), 2))]
@@ -128,7 +128,7 @@ CHANGES: dict[str, Callable[[Any], object]] = {
 def test_changes_are_rejected_and_write_nothing(name: str, shard: ShardWriter) -> None:
     dataset = ld.dataset(shard.path, log="flushed")
     before = sorted(Path(shard.path).parent.rglob("*"))
-    with pytest.raises(UnsupportedError, match="write-ahead log.*cannot be changed or checked; open it without log"):
+    with pytest.raises(UnsupportedError, match=r"write-ahead log.*cannot be changed or checked; open it without log"):
         CHANGES[name](dataset)
     assert sorted(Path(shard.path).parent.rglob("*")) == before
 
@@ -148,7 +148,9 @@ ROW_IDS: dict[str, Callable[[Any], object]] = {
 
 @pytest.mark.parametrize("name", ROW_IDS)
 def test_row_ids_are_rejected(name: str, shard: ShardWriter) -> None:
-    with pytest.raises(UnsupportedError, match=r"does not have row ids.*use the primary key, or open the table without"):
+    with pytest.raises(
+        UnsupportedError, match=r"does not have row ids.*use the primary key, or open the table without"
+    ):
         ROW_IDS[name](ld.dataset(shard.path, log="fresh"))
 
 
@@ -158,7 +160,7 @@ def test_other_versions_and_modes_are_rejected(shard: ShardWriter) -> None:
     with pytest.raises(InvalidInputError, match="log: expected 'flushed' or 'fresh'"):
         ld.connect({}, log="all")
     for version in (1, "tag", ("main", 1)):
-        with pytest.raises(UnsupportedError, match="has only its newest version.*open the version without log"):
+        with pytest.raises(UnsupportedError, match=r"has only its newest version.*open the version without log"):
             ld.dataset(shard.path, version, log="fresh")
     with pytest.raises(UnsupportedError, match="has only its newest version"):
         ld.dataset(shard.path, log="fresh").checkout_version(1)
@@ -168,7 +170,11 @@ def test_other_versions_and_modes_are_rejected(shard: ShardWriter) -> None:
 
 def test_the_plan_counts_rows_of_the_log(shard: ShardWriter) -> None:
     waiting = "only in the write-ahead log (index __lance_mem_wal): 3 in SSTables (1), 2 in newer entries (1)"
+    nearest = {"column": "v", "q": [1.0, 2.0], "k": 1}
     assert waiting in ld.dataset(shard.path).scanner().explain_plan()
+    assert waiting in ld.dataset(shard.path).scanner(nearest=nearest).explain_plan()
+    with ld.connect({"t": shard.path}) as con:
+        assert waiting in str(con.execute("EXPLAIN SELECT * FROM t").fetchall())
     assert "with rows of the write-ahead log: fresh" in ld.dataset(shard.path, log="fresh").scanner().explain_plan()
     shard.state.sstables[0].ClearField("num_rows")
     shard.publish()
