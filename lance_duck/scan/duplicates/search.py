@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -234,10 +234,8 @@ def _signed_now(
     )
     with table.reader(table.plan(options), options) as reader:
         for batch in reader:
-            texts = shingler.shingles(batch.column(0))
-            has_text = texts.sizes > 0
-            kept = replace(texts, first=np.concatenate([texts.first[:-1][has_text], texts.first[-1:]]))
-            yield _Signed(batch.column(1).to_numpy()[has_text], shingler.keys(kept))
+            has_text, keys = shingler.signed(batch.column(0))
+            yield _Signed(batch.column(1).to_numpy()[has_text], keys)
 
 
 def _addresses(table: TableScan, filter_: FilterLike | None, fragments: Sequence[int]) -> UInt64s:

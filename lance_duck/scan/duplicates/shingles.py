@@ -67,8 +67,18 @@ class Shingler:
         self._analyser = Analyser(parameters.analyser)
         self._coefficients = tuple(map(readonly, parameters.coefficients))
 
-    def shingles(self, texts: pa.Array) -> ShingledTexts:
+    def shingles(self, texts: pa.Array | pa.ChunkedArray) -> ShingledTexts:
         """Return the shingles of texts."""
+        return _distinct(*self._hashed(texts))
+
+    def signed(self, texts: pa.Array) -> tuple[NDArray[np.bool_], UInt64s]:
+        """Return a mask of the texts with a shingle, and their band keys, uint64 (texts with a shingle, bands)."""
+        hashes, sizes = self._hashed(texts)
+        has_text = sizes > 0
+        return has_text, self._keys(hashes, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[has_text])]))
+
+    def _hashed(self, texts: pa.Array | pa.ChunkedArray) -> tuple[UInt64s, Int64s]:
+        """Return the hashes of all shingles, text by text, and their number in each text."""
         tokens = self._analyser.analyse(texts)
         counts = np.diff(tokens.bounds)
         sizes = np.where(counts > 0, np.maximum(counts - self._size + 1, 1), 0)
@@ -83,14 +93,13 @@ class Shingler:
         arrays = (readonly(data), readonly(starts), readonly(tokens.term_ids), readonly(tokens.bounds))
         if not shingle_hashes(*arrays, self._size, scratch, readonly(first), hashes):
             raise InternalError("tokens do not match their terms")
-        return _distinct(hashes, sizes)
+        return hashes, sizes
 
-    def keys(self, texts: ShingledTexts) -> UInt64s:
-        """Return the band keys of texts, uint64 (texts, bands). Each text needs a shingle."""
+    def _keys(self, hashes: UInt64s, first: Int64s) -> UInt64s:
         a, b, c = self._coefficients
-        keys = np.empty((len(texts.sizes), self._bands), np.uint64)
+        keys = np.empty((len(first) - 1, self._bands), np.uint64)
         least, band = np.empty(len(a), np.uint64), np.empty(2 * (len(a) // self._bands), np.uint8)
-        if not band_keys(readonly(texts.hashes), readonly(texts.first), a, b, c, least, band, keys):
+        if not band_keys(readonly(hashes), readonly(first), a, b, c, least, band, keys):
             raise InternalError("signatures do not match their parameters")
         return keys
 

@@ -42,7 +42,7 @@ def model(texts: dict[int, str | None], threshold: float) -> list[tuple[int, int
         if first != row:
             pairs.append((first, row, 1.0))
     for one, other in combinations(sorted(firsts.values()), 2):
-        keys = [set(shingler.keys(shingler.shingles(pa.array([texts[row]])))[0].tolist()) for row in (one, other)]
+        keys = [set(shingler.signed(pa.array([texts[row]]))[1][0].tolist()) for row in (one, other)]
         common = len(sets[one] & sets[other]) / len(sets[one] | sets[other])
         if keys[0] & keys[1] and common >= threshold:
             pairs.append((one, other, common))
@@ -55,7 +55,8 @@ def found(table: pa.Table) -> list[tuple[Any, ...]]:
 
 def test_a_known_text_has_the_band_keys_of_lance() -> None:
     shingler = Shingler(MinHashParameters(4, 2, 2))
-    keys = shingler.keys(shingler.shingles(pa.array(["The quick brown fox"])))
+    has_text, keys = shingler.signed(pa.array([None, "The quick brown fox", ""]))
+    assert has_text.tolist() == [False, True, False]
     assert [f"{key:016x}" for key in keys[0].tolist()] == ["00f30f3501d458ea", "01aec5df28d04915"]
 
 
