@@ -148,6 +148,11 @@ def kind_named(name: str) -> IndexKind:
     for listed in scalar:
         if _plain(listed.name) == plain_name:
             return listed.load()
+    if plain_name == "minhashlsh":
+        raise UnsupportedError(
+            "this package reads MinHash indexes, but does not build them",
+            remedy="build it with pylance, or call near_duplicates without an index",
+        )
     raise UnsupportedError("unknown index kind", expected=", ".join(each.sql_name for each in scalar), found=repr(name))
 
 

@@ -224,8 +224,8 @@ def _outcomes(
             for segment in segments
         )
     assert change is not None
-    orders = [RemapOrder(snapshot.version, segment.uuid, tuple(groups), change) for segment in segments]
-    return follow(orders) if orders else ()
+    tasks = [RemapOrder(snapshot.version, segment.uuid, tuple(groups), change) for segment in segments]
+    return follow(tasks) if tasks else ()
 
 
 def _remap(segments: Sequence[Segment], outcomes: Iterable[RemapOutcome], followed: RemappedSegments) -> set[UUID]:

@@ -312,6 +312,7 @@ def _search_texts(ds: LanceDataset) -> None:
         ds.search(query, k=3)
     ds.optimize.optimize_indices()
     ds.search(MatchQuery("name7 number5", "text"), k=3)
+    ds.near_duplicates("text")
 
 
 def _text_queries(column: str) -> Iterator[FullTextQuery]:

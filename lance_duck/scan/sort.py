@@ -58,7 +58,8 @@ def sort_order(keys: pa.Table, orderings: Sequence[ColumnOrdering]) -> NDArray[n
         raise UnsupportedError(
             "rows cannot be sorted by a column of this type", where="order_by", found=keys.schema.types
         ) from error
-    return order.to_numpy().astype(np.int64, copy=False)
+    places: NDArray[np.int64] = order.to_numpy().astype(np.int64, copy=False)
+    return places
 
 
 def _without_row_labels(table: pa.Table) -> pa.Table:

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.history.about import branches, info, tags, versions
-from lance_duck.duck.history.names import CHANGES
+from lance_duck.duck.history.comparisons import branch_diff, near_duplicates
+from lance_duck.duck.history.names import BRANCH_DIFF, CHANGES, NEAR_DUPLICATES
 from lance_duck.duck.history.source import BatchRows
 from lance_duck.duck.history.storage import files, fragments
 from lance_duck.duck.history.table_changes import Bound, table_changes
@@ -44,6 +45,10 @@ class HistoryCall:
         Raises:
             LanceDuckError: The rows cannot be read.
         """
+        if self.name == NEAR_DUPLICATES:
+            return near_duplicates(dataset, *self.arguments)
+        if self.name == BRANCH_DIFF:
+            return BatchRows.of(branch_diff(dataset, *self.arguments))
         if self.name != CHANGES:
             return BatchRows.of(TABLES[self.name](dataset))
         start, start_time, end, end_time = self.arguments

@@ -9,9 +9,11 @@ PREFIX: Final = "lance_"
 CHANGES: Final = "table_changes"
 COMMITS: Final = "commits"
 METRICS: Final = "metrics"
+NEAR_DUPLICATES: Final = "near_duplicates"
+BRANCH_DIFF: Final = "branch_diff"
 NAMES: Final = frozenset(
     {"versions", "tags", "branches", "fragments", "files", "info", CHANGES, COMMITS, "indexes", "indices", "config"}
-    | {METRICS, "table_metadata", "schema_metadata", "column_metadata"}
+    | {NEAR_DUPLICATES, BRANCH_DIFF, METRICS, "table_metadata", "schema_metadata", "column_metadata"}
 )
 _WORDS: Final = "|".join(sorted(NAMES))
 _CALL: Final = re.compile(rf'(?:\b{PREFIX}|\.\s*"?)(?:{_WORDS})\b', re.IGNORECASE)

@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.differing import differing
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.history.conform import conformed, differing
+from lance_duck.duck.history.conform import conformed
 from lance_duck.duck.history.source import BatchRows
 from lance_duck.errors import InvalidInputError, NotFoundError
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema

@@ -1,4 +1,4 @@
-"""Kernel of XXH64 with seed 0."""
+"""Kernel of XXH64 with seed 0, and a subroutine for any seed."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
 _MINUS_P1 = np.uint64(2**64 - 0x9E3779B185EBCA87)
 _P1_P2 = np.uint64((0x9E3779B185EBCA87 + 0xC2B2AE3D27D4EB4F) % 2**64)
+_NO_SEED = np.uint64(0)
 _STRIPE = 32
 
 
@@ -37,17 +38,18 @@ def xxh64(data: Bytes, offsets: NDArray[np.integer], hashes: NDArray[np.uint64])
         stop = np.int64(offsets[i + 1])
         if stop < start or stop > len(data):
             return False
-        hashes[i] = _hash(data, start, stop)
+        hashes[i] = hash_of(data, start, stop, _NO_SEED)
         start = stop
     return True
 
 
 @subroutine
-def _hash(data: Bytes, start: Any, stop: Any) -> Any:
+def hash_of(data: Bytes, start: Any, stop: Any, seed: Any) -> Any:
+    """Return the XXH64 of `data[start:stop]`. The caller checks the bounds."""
     at = np.int64(start)
-    result: Any = _P5
+    result: Any = seed + _P5
     if stop - at >= _STRIPE:
-        a, b, c, d = _P1_P2, _P2, np.uint64(0), _MINUS_P1
+        a, b, c, d = seed + _P1_P2, seed + _P2, seed, seed + _MINUS_P1
         while stop - at >= _STRIPE:
             a = _round(a, load_u64(data, at))
             b = _round(b, load_u64(data, at + 8))

@@ -13,12 +13,15 @@ import pyarrow as pa
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
 from lance_duck.scan.arguments import CountArguments, SearchArguments
+from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.table_scan import HasTable
 
 if TYPE_CHECKING:
+    from lance_duck.scan.duplicates import search as duplicates
     from lance_duck.scan.searches import builder, prepared, prepared_base, prepared_filter, request
 else:
+    duplicates = lazy.modules(globals(), "lance_duck.scan.duplicates", "search")
     builder, prepared, prepared_base, prepared_filter, request = lazy.modules(
         globals(), "lance_duck.scan.searches", "builder", "prepared", "prepared_base", "prepared_filter", "request"
     )
@@ -82,6 +85,43 @@ class Searches:
         if k is None:
             return builder.LanceQueryBuilder(table, q, column, options)
         return request.read_table(table, request.search_arguments(table.snapshot, q, k, column, options))
+
+    def near_duplicates(
+        self,
+        column: str,
+        threshold: float = 0.8,
+        *,
+        filter: FilterLike | None = None,  # noqa: A002
+    ) -> pa.Table:
+        """Return pairs of rows whose texts are nearly equal.
+
+        The similarity of two texts is the share of common shingles among all their shingles (Jaccard), where a shingle
+        is a run of three words. It is exact, but not all pairs are compared: MinHash finds a pair of similarity 0.9
+        almost always, 0.8 with a probability of 95 %, 0.7 with 61 %, and 0.5 with 6 %.
+
+        Texts with the same shingles are only paired with the first of them, the one with the smallest row id, and only
+        the first is paired with other texts. So 10,000 equal texts are 9,999 pairs. Texts without a word have no pair.
+
+        A MINHASHLSH index, which pylance builds, replaces the reading of texts that are not candidates. Its parameters
+        then define shingles and probabilities.
+
+        Args:
+            column: A column of strings.
+            threshold: Minimum similarity, above 0 and up to 1.
+            filter: Only compare rows that pass this condition.
+
+        Returns:
+            Columns `left` and `right`, the row ids (uint64) with left < right, and `similarity` (float64), ordered by
+            left and right. Each pair occurs once.
+
+        Raises:
+            InvalidInputError: The column does not exist, the threshold is out of range, or the filter is invalid.
+            UnsupportedError: The column does not contain strings.
+
+        Warns:
+            IndexWarning: A segment of the index is damaged. Its rows are read instead.
+        """
+        return duplicates.near_duplicates(self.handle.table, column, threshold, filter)
 
     def prepare_search(
         self, column: str | None = None, k: int = 10, **options: Unpack[SearchArguments]

@@ -141,6 +141,8 @@ def kind_asked(index_type: Any, parameters: Mapping[str, Any]) -> tuple[IndexKin
     except NotIndexableError:
         raise
     except UnsupportedError as error:
+        if error.expected is None:  # a kind that is only read
+            raise NotIndexableError(error.what, where=index_type.upper(), remedy=error.remedy) from error
         raise NotIndexableError(
             f"{index_type.upper()} is not a supported kind of scalar index",
             expected=error.expected,

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
+import pyarrow as pa
+
+from lance_duck import lazy
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, ReferencedError, UnsupportedError
 from lance_duck.snapshot import Snapshot, Version, refs
@@ -15,6 +18,11 @@ from lance_duck.snapshot.publish import forget_table
 from lance_duck.snapshot.versions import load_all
 from lance_duck.store import Store
 from lance_duck.wire import paths
+
+if TYPE_CHECKING:
+    from lance_duck.verbs.versions import branch_diff
+else:
+    branch_diff = lazy.modules(globals(), "lance_duck.verbs.versions", "branch_diff")
 
 Ordered: TypeAlias = list[tuple[str, dict[str, Any]]]
 
@@ -120,6 +128,30 @@ class Branches:
             CorruptError: The description of a branch is damaged; `delete` still works.
         """
         return {name: branch.as_dict() for name, branch in self._snapshot.branches().items()}
+
+    def diff(self, first: str, second: str, on: str | Sequence[str] | None = None) -> pa.Table:
+        """Return the rows that differ between the newest versions of two branches.
+
+        Without `on`, rows are compared by stable row id: a row is the same if both branches have it from the version
+        in which they diverged. With `on`, rows with equal keys are the same, in tables without stable row ids too.
+        Only columns that both branches have are compared.
+
+        Args:
+            first: Name of a branch, or "main".
+            second: Name of another branch.
+            on: Columns that identify a row, without nulls and repeated values. One name or several.
+
+        Returns:
+            Columns `change_type`, `_rowid` (uint64) and those of `second`. The change is "delete" for rows of `first`
+            only, "insert" for rows of `second` only, and "update_preimage" and "update_postimage" for the row of
+            `first` and the row of `second` if values differ.
+
+        Raises:
+            NotFoundError: A branch, or the version in which they diverged, does not exist.
+            UnsupportedError: There is neither a key nor stable row ids, types differ, or columns contain blobs.
+            DataMismatchError: A key is null or repeated.
+        """
+        return branch_diff.branch_diff(self._snapshot, first, second, on)
 
     def list_ordered(self, order: str | None = None) -> Ordered:
         """Return (name, description) pairs of all branches, ordered by parent version: "desc" (default) or "asc"."""

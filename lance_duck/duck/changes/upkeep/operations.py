@@ -159,7 +159,7 @@ def _compact(table: TableHandle, given: Given) -> Rows:
     if isinstance(arguments.get("memory_limit"), str):
         arguments["memory_limit"] = number_or_text(arguments["memory_limit"])
     if "order_by" in arguments:
-        arguments["order_by"] = [ordering_of(dataset, text) for text in arguments["order_by"]]
+        arguments["order_by"] = [ordering_of(dataset, text) for text in given["order_by"]]
     if arguments.pop("dry_run", False):
         plan = plan_table(dataset, arguments)
         fragments = sum(len(task.fragments) for task in plan.tasks)
