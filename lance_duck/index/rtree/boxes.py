@@ -79,7 +79,7 @@ def hilbert(boxes: Boxes, total: Boxes) -> Any:
     with np.errstate(invalid="ignore", over="ignore"):
         centre = (boxes[:, :2] + boxes[:, 2:]) / 2
         extent = total[2:] - total[:2]
-        cells = np.rint((centre - total[:2]) / np.where(extent > 0, extent, 1) * 0xFFFF)
+        cells = np.floor((centre - total[:2]) / np.where(extent > 0, extent, 1) * 0xFFFF)
     x, y = np.nan_to_num(cells, nan=0, posinf=0xFFFF, neginf=0).clip(0, 0xFFFF).astype(np.uint32).T
     place = np.zeros(len(boxes), np.uint32)
     for bit in range(15, -1, -1):

@@ -1,4 +1,4 @@
-"""The thresholds for reading and building R-trees, with units and reasons. They change speed and memory, not results."""
+"""The thresholds for reading and building R-trees, with units and reasons. Results never change."""
 
 from __future__ import annotations
 

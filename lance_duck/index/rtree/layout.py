@@ -2,7 +2,7 @@
 
 page_data.lance
     bbox  struct of xmin, ymin, xmax, ymax (double): a bounding box
-    id    uint64: the row of an item, or the number of a page
+    id    uint64: the row of an item, or the number of a page, counted over all levels
     The levels follow one another. First come the items, then one box for each page of items, then one box for each page
     of these, and so on up to a level of one page. A page has page_size rows. The last page of a level may have fewer.
     Metadata: page_size, num_items, num_pages (of all levels), bbox (JSON: minx, miny, maxx, maxy; null if unknown)
@@ -10,8 +10,9 @@ page_data.lance
 nulls.lance
     nulls  binary, one row: the rows of null geometries (see `rows.row_set_bytes.row_address_map`)
 
-Geometries without points, and points with a NaN, appear in neither file. They overlap no box. The details message is
-empty, and the version is 0, which identifies rows by stable row id if the table has stable row ids.
+Geometries without points, and points with a NaN, appear in neither file. DuckDB's functions may be true for NaN, so a
+search returns these rows as well: see `index.left_out`. The details message is empty, and the version is 0, which
+identifies rows by stable row id if the table has stable row ids.
 """
 
 from __future__ import annotations

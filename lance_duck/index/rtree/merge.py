@@ -14,7 +14,7 @@ def add_items(items: Items, file: RTreeFile, follow: Follow) -> None:
     Raises:
         CorruptError: The segment is corrupt.
     """
-    for boxes, rows in file.items():
+    for boxes, rows in file.blocks():
         names, lives = follow(rows)
         items.add(boxes[lives], names[lives])
     names, lives = follow(file.nulls.rows())

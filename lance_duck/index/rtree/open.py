@@ -89,7 +89,7 @@ class RTreeFile:
         """Return the boxes and rows of a page of items. Raises CorruptError."""
         return self._pages.get(number, lambda: self._checked(number))
 
-    def items(self) -> Iterator[Page]:
+    def blocks(self) -> Iterator[Page]:
         """Yield the boxes and rows of all items, in blocks that are not cached. Raises CorruptError."""
         for start in range(0, self.num_items, BLOCK_ITEMS):
             yield self._read(slice(start, min(start + BLOCK_ITEMS, self.num_items)))

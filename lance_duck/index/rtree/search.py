@@ -44,13 +44,18 @@ class RTreeIndex:
             found.append(rows[_overlap(boxes, query)])
         return Answer.at_most(RowSet.of(rows_in(found)))
 
+    @property
+    def num_entries(self) -> int:
+        """Number of items and null rows."""
+        return self.file.num_items + len(self.file.nulls)
+
     def row_names(self) -> RowSet:
         """Return the ids or addresses of all items and nulls. Reads all items."""
         return RowSet.union([self.file.nulls, *(RowSet.of(rows) for rows in self.names())])
 
     def names(self) -> Iterator[Rows]:
         """See `Naming`. Null geometries count as well."""
-        for _, rows in self.file.items():
+        for _, rows in self.file.blocks():
             yield rows
         yield self.file.nulls.rows()
 
@@ -76,5 +81,5 @@ class RTreeIndex:
 
 def _overlap(boxes: Boxes, query: Overlaps) -> NDArray[np.bool_]:
     low, high = (query.xmin, query.ymin), (query.xmax, query.ymax)
-    mask: NDArray[np.bool_] = ((boxes[:, :2] <= high) & (boxes[:, 2:] >= low)).all(axis=1)
-    return mask
+    result: NDArray[np.bool_] = np.all((boxes[:, :2] <= high) & (boxes[:, 2:] >= low), axis=1)
+    return result

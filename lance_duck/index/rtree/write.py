@@ -40,13 +40,17 @@ def write_tree_files(items: Items, page_size: int, writer: SegmentWriter) -> Det
     for boxes, rows in _in_pages(items.sorted(), page_size):
         file.write(_batch(boxes, rows))
         above.append(_pages(boxes, page_size))
+    first = 0
+    at_once = max(1, BLOCK_ITEMS // page_size) * page_size
     for _ in sizes[1:]:
         level = np.concatenate(above)
         above = []
-        for start in range(0, len(level), BLOCK_ITEMS - BLOCK_ITEMS % page_size or page_size):
-            part = level[start : start + (BLOCK_ITEMS - BLOCK_ITEMS % page_size or page_size)]
-            file.write(_batch(part, np.arange(start, start + len(part), dtype=np.uint64)))
+        for start in range(0, len(level), at_once):
+            part = level[start : start + at_once]
+            numbers = np.arange(first + start, first + start + len(part), dtype=np.uint64)
+            file.write(_batch(part, numbers))
             above.append(_pages(part, page_size))
+        first += len(level)
     file.add_schema_metadata(PAGE_SIZE, str(page_size))
     file.add_schema_metadata(NUM_ITEMS, str(items.count))
     file.add_schema_metadata(NUM_PAGES, str(sum(-(-size // page_size) for size in sizes)))

@@ -133,7 +133,7 @@ def wkb_boxes(offsets: NDArray[Any], data: Bytes, valid: NDArray[np.bool_], boxe
         at, end = np.int64(offsets[i]), np.int64(offsets[i + 1])
         if at < 0 or end < at or end > size:
             return status.BAD_OFFSETS | (i << 8)
-        result = _read(data, at, end, boxes[i])
+        result: int = _read(data, at, end, boxes[i])
         if result != status.OK:
             return result | (i << 8)
     return status.OK
