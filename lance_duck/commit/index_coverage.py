@@ -34,6 +34,7 @@ _BY_ROW_ID = (
     "LabelListIndexDetails",
     "InvertedIndexDetails",
     "VectorIndexDetails",
+    "RTreeIndexDetails",
 )
 _JSON = "JsonIndexDetails"
 _BY_VERSION = ("BTreeIndexDetails", "NGramIndexDetails")

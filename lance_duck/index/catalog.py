@@ -39,6 +39,8 @@ FragmentIds = NDArray[np.uint32]
 _MOST_FRAGMENTS = 1 << 24
 _TRUSTED_LISTS = (0, 8, 15)  # older writers listed fragments whose rows a segment does not contain
 _BFLOAT16 = "lance.bfloat16"
+_RTREE = "RTree"
+_GEOMETRIES = ("geoarrow.point", "geoarrow.wkb")
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,6 +366,8 @@ def unsupported(snapshot: Snapshot, field_id: int, kind: IndexKind) -> str | Non
     special = "a blob" if field.blob_version else None
     if field.is_json and not kind.supports(field.arrow_type):
         special = "JSON"
+    if kind.name == _RTREE and field.extension_name not in _GEOMETRIES:
+        special = f"not of type {' or '.join(_GEOMETRIES)}"
     if field.extension_name == _BFLOAT16:
         special = "bfloat16"
     if special is not None:

@@ -23,7 +23,7 @@ from lance_duck.rows.row_set import RowSet
 from lance_duck.snapshot import Snapshot
 
 _COUNTED: Final = "BTree"
-_KINDS: Final = (_COUNTED, "Inverted", "NGram")
+_KINDS: Final = (_COUNTED, "Inverted", "NGram", "RTree")
 _REMEDY: Final = "create the index again: a rewrite of it did not follow rows that had moved"
 
 

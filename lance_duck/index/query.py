@@ -112,6 +112,23 @@ class ContainsTrigrams:
 
 
 @dataclass(frozen=True)
+class Overlaps:
+    """The bounding box of the geometry has a point in common with a box. False for geometries without points.
+
+    Attributes:
+        xmin, ymin, xmax, ymax: Sides of the box, in the units of the column.
+    """
+
+    xmin: float
+    ymin: float
+    xmax: float
+    ymax: float
+
+    def __str__(self) -> str:
+        return f"box overlaps ({self.xmin:g} {self.ymin:g}, {self.xmax:g} {self.ymax:g})"
+
+
+@dataclass(frozen=True)
 class Except:
     """The value is not null and does not satisfy a condition. `Except(Null())` is IS NOT NULL."""
 
@@ -121,4 +138,4 @@ class Except:
         return f"not ({self.query})"
 
 
-Query: TypeAlias = Between | Among | Null | HasPrefix | ContainsAny | ContainsAll | ContainsTrigrams | Except
+Query: TypeAlias = Between | Among | Null | HasPrefix | ContainsAny | ContainsAll | ContainsTrigrams | Overlaps | Except

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lance_duck.index.btree import kind as btree
     from lance_duck.index.inverted import kind as inverted
     from lance_duck.index.ngram import kind as ngram
+    from lance_duck.index.rtree import kind as rtree
     from lance_duck.index.vector import kind as vector
     from lance_duck.index.zones import kind as zones
 else:
@@ -29,6 +30,7 @@ else:
     btree = lazy.modules(globals(), "lance_duck.index.btree", "kind")
     inverted = lazy.modules(globals(), "lance_duck.index.inverted", "kind")
     ngram = lazy.modules(globals(), "lance_duck.index.ngram", "kind")
+    rtree = lazy.modules(globals(), "lance_duck.index.rtree", "kind")
     vector = lazy.modules(globals(), "lance_duck.index.vector", "kind")
     zones = lazy.modules(globals(), "lance_duck.index.zones", "kind")
 
@@ -73,6 +75,7 @@ KINDS: Final[tuple[KindEntry, ...]] = (
     KindEntry("BloomFilter", "/lance.index.pb.BloomFilterIndexDetails", lambda: zones.BLOOM_FILTER),
     KindEntry("NGram", "/lance.table.NGramIndexDetails", lambda: ngram.NGRAM),
     KindEntry("Inverted", "/lance.table.InvertedIndexDetails", lambda: inverted.INVERTED),
+    KindEntry("RTree", "/lance.index.pb.RTreeIndexDetails", lambda: rtree.RTREE),
     _JSON,
     _VECTOR,
 )

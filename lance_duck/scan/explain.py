@@ -28,7 +28,7 @@ from lance_duck.snapshot import Snapshot, shards
 from lance_duck.store.request import watched
 from lance_duck.wire.index import MEM_WAL
 
-_MAYBE: Final = ("ZoneMap", "BloomFilter", "NGram")
+_MAYBE: Final = ("ZoneMap", "BloomFilter", "NGram", "RTree")
 """Index kinds whose results may include rows that do not match."""
 
 

@@ -41,7 +41,15 @@ _VECTOR: Final = (
     *("max_level", "sample_rate", "max_iters", "ivf_centroids", "pq_codebook", "index_file_version"),
 )
 _JSON: Final = ("path", "target_index_type", "target_index_parameters")
-_SCALAR: Final = ("zone_size", "rows_per_zone", "number_of_items", "probability", *_JSON, *INVERTED_PARAMETERS)
+_SCALAR: Final = (
+    "zone_size",
+    "rows_per_zone",
+    "number_of_items",
+    "probability",
+    "page_size",
+    *_JSON,
+    *INVERTED_PARAMETERS,
+)
 _NO_LIMIT: Final = "max_token_length"  # NULL removes the limit
 _ALIASES: Final = {
     **dict.fromkeys(("metric_type", "distance_type"), "metric"),

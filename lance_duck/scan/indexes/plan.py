@@ -10,10 +10,20 @@ import pyarrow as pa
 
 from lance_duck.index.catalog import ColumnIndex, IndexCatalog
 from lance_duck.index.json_path import shown_path
-from lance_duck.index.query import Among, Between, ContainsAny, Query
+from lance_duck.index.query import Among, Between, ContainsAny, Overlaps, Query
 from lance_duck.index.registry import files_kind
 from lance_duck.scan.indexes.query import intersection, is_empty, query_of, union
-from lance_duck.scan.predicate.tree import And, Compare, ConstantCondition, JsonCondition, Not, Opaque, Or, Predicate
+from lance_duck.scan.predicate.tree import (
+    And,
+    BoxCondition,
+    Compare,
+    ConstantCondition,
+    JsonCondition,
+    Not,
+    Opaque,
+    Or,
+    Predicate,
+)
 from lance_duck.scan.predicate.types import worded
 from lance_duck.scan.projection import HIDDEN, ROW_ADDRESS, ROW_ID
 from lance_duck.wire.column_path import join_path
@@ -136,12 +146,18 @@ class _Planner:
                 if true and implied is not None:
                     return self.plan(implied, true=True)
                 return Open(f"{predicate} is evaluated by DuckDB")
+            case BoxCondition(column):
+                return self._box(predicate, join_path(column)) if true else Open(f"{predicate} is not asked of indexes")
             case JsonCondition():
                 return self._json_value(predicate, true)
         (path,) = predicate.paths()
         if path[0] in HIDDEN and path[0] not in self._catalog.schema.names:
             return _by_name(predicate, path[0], true)
         return self._leaf(predicate, join_path(path), true)
+
+    def _box(self, leaf: BoxCondition, path: str) -> IndexPlan:
+        plan = self._ask(path, Overlaps(*leaf.box)) if self._over(path) else None
+        return Open(f"no RTREE index on {path}") if plan is None or isinstance(plan, Open) else plan
 
     def _json_value(self, leaf: JsonCondition, true: bool) -> IndexPlan:
         """Plan a condition on a value of a JSON column. Its own condition has one column, with a name for the value."""

@@ -19,6 +19,7 @@ from lance_duck.scan.predicate.masks import true_rows
 from lance_duck.scan.predicate.ordering import PLAIN_FORM, comparable, hashable
 from lance_duck.scan.predicate.tree import (
     And,
+    BoxCondition,
     Compare,
     ConstantCondition,
     HasAll,
@@ -87,7 +88,7 @@ def evaluate(predicate: Predicate, columns: Columns, num_rows: int) -> pa.Boolea
             return _fold(pc.or_kleene, operands, columns, num_rows, empty=False)
         case Not(operand):
             return pc.invert(evaluate(operand, columns, num_rows))
-        case JsonCondition():
+        case JsonCondition() | BoxCondition():
             return pa.repeat(pa.scalar(True), num_rows)
         case ConstantCondition(value):
             return pa.repeat(pa.scalar(value, pa.bool_()), num_rows)

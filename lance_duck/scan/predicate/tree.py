@@ -189,6 +189,22 @@ class JsonCondition(_Leaf):
 
 
 @dataclass(frozen=True)
+class BoxCondition(_Leaf):
+    """A condition that a geometry's bounding box overlaps a box, which only indexes answer. See `JsonCondition`.
+
+    Attributes:
+        column: Path of the geometry column.
+        box: xmin, ymin, xmax and ymax of the box.
+    """
+
+    column: Path
+    box: tuple[float, float, float, float]
+
+    def __str__(self) -> str:
+        return f"box of {_name(self.column)} overlaps ({', '.join(f'{side:g}' for side in self.box)})"
+
+
+@dataclass(frozen=True)
 class Opaque(_Leaf):
     """A condition that DuckDB evaluates.
 
@@ -197,7 +213,7 @@ class Opaque(_Leaf):
         inputs: Columns and struct fields that the condition reads.
         parameters: Bound values, as a list or as a dict by name.
         implied: A predicate that the condition implies, for index searches. It consists of `HasTrigrams`,
-            `JsonCondition`, AND and OR. None if unknown.
+            `JsonCondition`, `BoxCondition`, AND and OR. None if unknown.
     """
 
     sql: str

@@ -20,6 +20,7 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.scan.costs import LONG_TEXT
 from lance_duck.scan.evaluator.types import Parameters, parameters_key
 from lance_duck.scan.predicate.tree import And, Not, Opaque, Or, Path, Predicate, all_of, any_of
+from lance_duck.scan.sql.boxes import implied_by_boxes
 from lance_duck.scan.sql.constants import asks_for_the_time, computed, constant_tokens, ends_constant
 from lance_duck.scan.sql.json_values import implied_by_json
 from lance_duck.scan.sql.literals import Literal, NotSimpleError
@@ -226,6 +227,7 @@ class _MixedParser(Parser):
         prefix, implied = implied_by_tokens(part, self._schema, parameters)
         if implied is None and prefix is None:
             implied = implied_by_json(part, self._schema, parameters)
+            implied = implied or implied_by_boxes(part, self._schema, parameters)
         piece = Opaque(f"({text}\n)", (), parameters, implied)
         self.pieces.append(piece)
         self.spans.append((part[0].start, part[-1].stop))

@@ -21,7 +21,14 @@ Progress = Callable[[int, int], Any]
 
 _STAGE: Final = "load_data"
 _KNOWN: Final = MappingProxyType(
-    {"BTree": ("zone_size",), "ZoneMap": None, "BloomFilter": None, "Inverted": None, "Json": None}
+    {
+        "BTree": ("zone_size",),
+        "ZoneMap": None,
+        "BloomFilter": None,
+        "Inverted": None,
+        "Json": None,
+        "RTree": ("page_size",),
+    }
 )
 """Parameter names by kind. None if the kind checks its parameters itself. Other kinds do not have parameters."""
 
