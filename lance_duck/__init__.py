@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from lance_duck.dataset import LanceDataset, dataset
     from lance_duck.duck.connection import Connection, connect
     from lance_duck.duck.register import register
+    from lance_duck.embedders import register_embedder
     from lance_duck.errors import (
         AlreadyExistsError,
         ArrayLimitError,
@@ -72,6 +73,7 @@ lazy.package(
         "dataset": ("LanceDataset", "dataset"),
         "duck.connection": ("Connection", "connect"),
         "duck.register": ("register",),
+        "embedders": ("register_embedder",),
         "errors": (
             "AlreadyExistsError",
             "ArrayLimitError",
@@ -221,6 +223,7 @@ __all__ = [
     "query",
     "recall_report",
     "register",
+    "register_embedder",
     "register_manifest_store",
     "schema_to_json",
     "snippet",
