@@ -6,6 +6,7 @@ from lance_duck import lazy
 
 if TYPE_CHECKING:
     from lance_duck import query
+    from lance_duck.aio import AsyncConnection, AsyncDataset, connect_async, dataset_async
     from lance_duck.dataset import LanceDataset, dataset
     from lance_duck.duck.connection import Connection, connect
     from lance_duck.duck.register import register
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
 lazy.package(
     __name__,
     {
+        "aio": ("AsyncConnection", "AsyncDataset", "connect_async", "dataset_async"),
         "dataset": ("LanceDataset", "dataset"),
         "duck.connection": ("Connection", "connect"),
         "duck.register": ("register",),
@@ -147,6 +149,8 @@ lazy.package(
 __all__ = [
     "AlreadyExistsError",
     "ArrayLimitError",
+    "AsyncConnection",
+    "AsyncDataset",
     "BatchUDF",
     "Blob",
     "BlobArray",
@@ -214,8 +218,10 @@ __all__ = [
     "blob_field",
     "build_kernels",
     "connect",
+    "connect_async",
     "connect_namespace",
     "dataset",
+    "dataset_async",
     "highlight",
     "instrument",
     "json_to_schema",
