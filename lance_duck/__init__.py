@@ -6,9 +6,11 @@ from lance_duck import lazy
 
 if TYPE_CHECKING:
     from lance_duck import query
+    from lance_duck.aio import AsyncConnection, AsyncDataset, connect_async, dataset_async
     from lance_duck.dataset import LanceDataset, dataset
     from lance_duck.duck.connection import Connection, connect
     from lance_duck.duck.register import register
+    from lance_duck.embedders import register_embedder
     from lance_duck.errors import (
         AlreadyExistsError,
         ArrayLimitError,
@@ -69,9 +71,11 @@ if TYPE_CHECKING:
 lazy.package(
     __name__,
     {
+        "aio": ("AsyncConnection", "AsyncDataset", "connect_async", "dataset_async"),
         "dataset": ("LanceDataset", "dataset"),
         "duck.connection": ("Connection", "connect"),
         "duck.register": ("register",),
+        "embedders": ("register_embedder",),
         "errors": (
             "AlreadyExistsError",
             "ArrayLimitError",
@@ -145,6 +149,8 @@ lazy.package(
 __all__ = [
     "AlreadyExistsError",
     "ArrayLimitError",
+    "AsyncConnection",
+    "AsyncDataset",
     "BatchUDF",
     "Blob",
     "BlobArray",
@@ -212,8 +218,10 @@ __all__ = [
     "blob_field",
     "build_kernels",
     "connect",
+    "connect_async",
     "connect_namespace",
     "dataset",
+    "dataset_async",
     "highlight",
     "instrument",
     "json_to_schema",
@@ -221,6 +229,7 @@ __all__ = [
     "query",
     "recall_report",
     "register",
+    "register_embedder",
     "register_manifest_store",
     "schema_to_json",
     "snippet",

@@ -194,7 +194,9 @@ class RowChanges(TableMethods):
     def insert(
         self, data: Any, *, mode: str = "append", schema: pa.Schema | None = None, **settings: Unpack[WriteArguments]
     ) -> None:
-        """Write data to the table.
+        """Write data to the table. Vector columns that the data lacks are filled by embedders.
+
+        See `set_embedding_function`.
 
         Args:
             data: Data in any form that `write_dataset` accepts.

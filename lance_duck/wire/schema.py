@@ -32,6 +32,7 @@ from lance_duck.wire.pb import file_pb2
 BLOB_KEY = "lance-encoding:blob"
 PACKED_KEY = "lance-encoding:packed"
 JSON = "lance.json"
+EMBEDDING_FUNCTIONS = "embedding_functions"
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 PRIMARY_KEY_POSITION = f"{PRIMARY_KEY}:position"
 CLUSTERING_KEY_POSITION = "lance-schema:unenforced-clustering-key:position"

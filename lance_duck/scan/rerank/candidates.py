@@ -21,7 +21,7 @@ class RerankCandidates:
 
     Attributes:
         rows: The requested columns, `_rowid`, and the scores of the search: `_distance`, `_score`, `_hybrid_score`.
-        query: The words of a search for words, otherwise the query vector.
+        query: The words of a search for words, the text that an embedder made the vector of, or the query vector.
         vector: The query vector. None for a search by words only.
         column: Name of the searched vector column, or None.
         table: The version that was searched.

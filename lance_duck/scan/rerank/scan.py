@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.embedders import TextVector
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.scan.hybrid.mix import HybridMethod
 from lance_duck.scan.hybrid.options import Hybrid, at_least_one
@@ -172,7 +173,8 @@ class RerankedScan:
         vector = None if nearest is None else nearest["q"]
         if isinstance(words, Mapping) and "query" in words:
             words = words["query"]
-        return vector if words is None else words, vector, None if nearest is None else nearest.get("column")
+        text = vector.text if isinstance(vector, TextVector) else vector
+        return text if words is None else words, vector, None if nearest is None else nearest.get("column")
 
 
 class _RerankedColumns:

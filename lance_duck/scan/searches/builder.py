@@ -14,7 +14,7 @@ from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.scanner import LanceScanner
-from lance_duck.scan.searches.request import is_words, read_table, search_arguments
+from lance_duck.scan.searches.request import embedded_query, is_words, read_table, search_arguments
 from lance_duck.scan.sql.vet import refuse_loose_ends
 from lance_duck.scan.table_scan import TableScan
 
@@ -48,7 +48,7 @@ class LanceQueryBuilder:
 
     def __init__(self, table: TableScan, q: Any, column: str | None, options: Mapping[str, Any]) -> None:
         self._table = table
-        self._q = q
+        self._q = embedded_query(table.snapshot, q, column, options)
         self._column = column
         self._options = dict(options)
         self._result: pa.Table | None = None

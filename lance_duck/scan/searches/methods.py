@@ -64,6 +64,10 @@ class Searches:
         of the candidates and their `_rowid`, best first. Objects with the methods of LanceDB's rerankers
         (`rerank_hybrid`, `rerank_vector`, `rerank_fts`) also work.
 
+        If the table's metadata names an embedder for the vector column (see `set_embedding_function`), `q` may be a
+        text, whose vector is searched. Without `column`, a text is searched as a vector if an embedder is registered,
+        and otherwise as words.
+
         Args:
             q: A vector: a list, numpy array or Arrow array of numbers, or a matrix or list of lists for several
                 queries. The rows then have a `_distance`. Or words: a string, a query from `lance_duck.query` or its

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lance_duck import lazy
 from lance_duck.arguments import refuse_unknown
+from lance_duck.errors import InvalidInputError
 from lance_duck.scan.filters import compared
 from lance_duck.scan.hybrid.options import ARGUMENTS as HYBRID_ARGUMENTS
 from lance_duck.scan.nearest.options import ARGUMENTS as NEAREST_ARGUMENTS
@@ -23,12 +24,19 @@ from lance_duck.scan.text.query.tree import FullTextQuery
 from lance_duck.snapshot import Snapshot
 from lance_duck.telemetry.metrics import ROWS_RETURNED
 from lance_duck.telemetry.observing import observed
+from lance_duck.wire.column_path import quoted_name
+from lance_duck.wire.schema import EMBEDDING_FUNCTIONS
 
 if TYPE_CHECKING:
+    from lance_duck import embedders
     from lance_duck.scan.text import prepared as text_prepared
     from lance_duck.scan.text import request as text_request
+    from lance_duck.scan.text import route as text_route
 else:
-    text_prepared, text_request = lazy.modules(globals(), "lance_duck.scan.text", "prepared", "request")
+    embedders = lazy.modules(globals(), "lance_duck", "embedders")
+    text_prepared, text_request, text_route = lazy.modules(
+        globals(), "lance_duck.scan.text", "prepared", "request", "route"
+    )
 
 
 _NAMES: Final = frozenset((*NEAREST_ARGUMENTS, *HYBRID_ARGUMENTS, *ScanOptions.__dataclass_fields__))
@@ -37,6 +45,41 @@ _NAMES: Final = frozenset((*NEAREST_ARGUMENTS, *HYBRID_ARGUMENTS, *ScanOptions._
 def is_words(q: Any) -> bool:
     """Return whether a query contains words, not vectors."""
     return isinstance(q, str | Mapping | FullTextQuery)
+
+
+def embedded_query(snapshot: Snapshot, q: Any, column: str | None, options: Mapping[str, Any]) -> Any:
+    """Return the vector of a text if the table's metadata names an embedder for the searched column, otherwise `q`.
+
+    Without a column, a text is embedded if the search also has `full_text_query`, or if a function is registered, or if
+    no full-text index could answer instead.
+
+    Args:
+        snapshot: The version of the table.
+        q: The query.
+        column: Name of the vector or text column, or None.
+        options: Arguments of a scan.
+
+    Raises:
+        InvalidInputError: The function is not registered, or its result does not fit the column.
+        CorruptError: The metadata is damaged.
+    """
+    if not isinstance(q, str) or EMBEDDING_FUNCTIONS not in snapshot.schema.metadata:
+        return q
+    found = [
+        each
+        for each in embedders.embedding_functions(snapshot.schema.metadata)
+        if each.vector_column in snapshot.schema.names and column in (None, each.vector_column)
+    ]
+    if not found:
+        return q
+    is_open = column is None and options.get("full_text_query") is None
+    if is_open and not any(each.is_registered for each in found) and text_route.indexed_text_columns(snapshot):
+        return q
+    if len(found) > 1:
+        names = ", ".join(each.vector_column for each in found)
+        raise InvalidInputError("column", where="search", expected="one of the vector columns", found=names)
+    type_ = snapshot.schema.by_path(quoted_name(found[0].vector_column)).arrow_type
+    return found[0].query_vector(q, type_)
 
 
 def search_arguments(
@@ -61,9 +104,12 @@ def search_arguments(
     hybrid = {name: arguments.pop(name) for name in HYBRID_ARGUMENTS if name in arguments}
     if hybrid:
         arguments["hybrid"] = {**(arguments.get("hybrid") or {}), **hybrid}
+    q = embedded_query(snapshot, q, column, arguments)
     if is_words(q):
         return text_request.text_search_arguments(q, k, column, arguments)
-    if column is None:
+    if column is None and EMBEDDING_FUNCTIONS in snapshot.schema.metadata and isinstance(q, embedders.TextVector):
+        column = quoted_name(q.column)
+    elif column is None:
         column = snapshot.derived("only vector column", lambda: only_vector_column(TableScan(snapshot)))
     nearest = {"column": column, "q": q, "k": k}
     nearest |= {name: arguments.pop(name) for name in NEAREST_ARGUMENTS & arguments.keys()}

@@ -6,22 +6,28 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck import lazy
 from lance_duck.encoding.arrow.gather import combined, take_rows
 from lance_duck.errors import DataMismatchError, LanceDuckError, StoreError
 from lance_duck.file.write.contract import num_bytes
 from lance_duck.store import delete_temporary
 from lance_duck.verbs.costs import BYTES_AT_ONCE, JOINED_SOURCE_BYTES, ROWS_AT_ONCE
 from lance_duck.verbs.rows.keys import KeyIndex
-from lance_duck.wire.schema import Field, Schema
+from lance_duck.wire.schema import EMBEDDING_FUNCTIONS, Field, Schema
 from lance_duck.write.coerce import coerce
 from lance_duck.write.inputs import reading
+
+if TYPE_CHECKING:
+    from lance_duck import embedders
+else:
+    embedders = lazy.modules(globals(), "lance_duck", "embedders")
 
 IN_MEMORY: Final = 128 << 20
 """Maximum source size kept in memory, in bytes. Larger sources are written to a temporary file."""
@@ -57,7 +63,8 @@ class MergeSource:
     ) -> None:
         self._kept_bytes = IN_MEMORY if memory_limit is None else min(IN_MEMORY, memory_limit // 4)
         self._picked_bytes = BYTES_AT_ONCE if memory_limit is None else min(BYTES_AT_ONCE, memory_limit // 4)
-        with reading(data, arrow_schema) as reader:
+        with reading(data, arrow_schema) as given:
+            reader = embedders.with_embeddings(given, schema) if EMBEDDING_FUNCTIONS in schema.metadata else given
             self._found = reader.schema
             _check_names(reader.schema.names, schema, on)
             self._on = tuple(on)

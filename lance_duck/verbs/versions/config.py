@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lance_duck import lazy
-from lance_duck.arguments import checked_calls
+from lance_duck.arguments import checked_calls, unknown_column
 from lance_duck.errors import InvalidInputError
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.handle import TableMethods
-from lance_duck.wire.schema import PRIMARY_KEY, Field
+from lance_duck.wire.column_path import quoted_name
+from lance_duck.wire.schema import EMBEDDING_FUNCTIONS, PRIMARY_KEY, Field
 from lance_duck.wire.schema_write import is_primary_key
 
 if TYPE_CHECKING:
+    from lance_duck import embedders
     from lance_duck.commit import operations
     from lance_duck.verbs import change
 else:
+    embedders = lazy.modules(globals(), "lance_duck", "embedders")
     operations = lazy.modules(globals(), "lance_duck.commit", "operations")
     change = lazy.modules(globals(), "lance_duck.verbs", "change")
 
@@ -106,6 +109,37 @@ class ConfigChanges(TableMethods):
             )
 
         change.commit_change(self.handle, make, commit_message, transaction_properties)
+
+    def set_embedding_function(
+        self, vector_column: str, source_column: str, name: str | None, model: Mapping[str, Any] | None = None
+    ) -> None:
+        """Declare which function makes the vectors of a column, in LanceDB's schema metadata.
+
+        `ds.search("text", k, vector_column)` then calls the function that is registered by this name, and writes
+        without the vector column call it for their source column. Existing rows do not change.
+
+        Args:
+            vector_column: Column of vectors.
+            source_column: Column that the vectors are made of.
+            name: Name that `lance_duck.register_embedder` registers the function by, for LanceDB's functions its own
+                name. None removes the declaration.
+            model: Arguments of the model, for functions that are registered as a class.
+
+        Raises:
+            UnknownColumnError: A column does not exist.
+            InvalidInputError: The vector column does not hold vectors.
+        """
+        schema = self.handle.snapshot.schema
+        for column in (vector_column, source_column):
+            if column not in schema.names:
+                raise unknown_column(column, schema.names, "set_embedding_function")
+        function = (
+            None if name is None else embedders.EmbeddingFunction(name, dict(model or {}), source_column, vector_column)
+        )
+        if function is not None:
+            function.vector_type(schema.by_path(quoted_name(vector_column)).arrow_type)
+        text = embedders.metadata_with(embedders.embedding_functions(schema.metadata), vector_column, function)
+        self.update_schema_metadata({EMBEDDING_FUNCTIONS: text})
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
         """Replace the schema metadata. Deprecated: use `update_schema_metadata` with `replace`."""

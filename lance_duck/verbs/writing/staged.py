@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 import pyarrow as pa
 
+from lance_duck import lazy
 from lance_duck.arrow.pandas_metadata import PANDAS, LabelledColumn, fitted
 from lance_duck.commit import REFUSALS, commit, create_table, run_again
 from lance_duck.commit.committer import Amend, Guard
@@ -26,11 +27,16 @@ from lance_duck.verbs.writing.settings import WriteSettings, auto_cleanup_config
 from lance_duck.wire import flags
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.manifest import BasePath
-from lance_duck.wire.schema import Schema
+from lance_duck.wire.schema import EMBEDDING_FUNCTIONS, Schema
 from lance_duck.wire.schema_write import refuse_mixed_lists, schema_from_arrow
 from lance_duck.write.files import discard_fragments, write_new_fragments
 from lance_duck.write.options import Base, storage_version
 from lance_duck.write.relations import refuse_enums
+
+if TYPE_CHECKING:
+    from lance_duck import embedders
+else:
+    embedders = lazy.modules(globals(), "lance_duck", "embedders")
 
 _T = TypeVar("_T")
 
@@ -127,9 +133,13 @@ class StagingWriter:
 def stage_append(reader: pa.RecordBatchReader, snapshot: Snapshot, settings: WriteSettings) -> StagedRows:
     """Write rows for an existing table. Nullable columns may be missing.
 
+    Missing vector columns are filled by the embedders that the table's metadata names.
+
     Raises:
-        InvalidInputError: The data does not fit the table.
+        InvalidInputError: The data does not fit the table, or an embedder is not registered.
     """
+    if EMBEDDING_FUNCTIONS in snapshot.schema.metadata:
+        reader = embedders.with_embeddings(reader, snapshot.schema)
     return staging_append(reader.schema, snapshot, settings).write(reader)
 
 

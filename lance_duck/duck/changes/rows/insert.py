@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from lance_duck import lazy
 from lance_duck.arrow.decimals import wide_decimal
 from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.rows.ambiguous import refuse_ambiguous
@@ -35,6 +36,12 @@ from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.verbs.rows.edits import RowEdits
+from lance_duck.wire.schema import EMBEDDING_FUNCTIONS
+
+if TYPE_CHECKING:
+    from lance_duck import embedders
+else:
+    embedders = lazy.modules(globals(), "lance_duck", "embedders")
 
 _ROWS: Final = "__lance_source"
 _READ: Final = "__lance_read"
@@ -172,7 +179,14 @@ class InsertStatement(TableStatement):
 
     @contextmanager
     def reader(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:
-        """Open the rows to insert, in batches."""
+        """Open the rows to insert, in batches, with vectors that embedders make."""
+        with self._opened(session, table) as rows:
+            schema = table.dataset.handle.snapshot.schema
+            is_plain = session.explain or EMBEDDING_FUNCTIONS not in schema.metadata
+            yield rows if is_plain else embedders.with_embeddings(rows, schema)
+
+    @contextmanager
+    def _opened(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:
         if self.constants is not None:
             with self._listed(session, table, self.constants) as reader:
                 yield reader
