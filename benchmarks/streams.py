@@ -22,7 +22,9 @@ from benchmarks._harness import OURS, Case, add_clock, alternate, clock_of, opti
 
 INSERT, NATIVE, DUCKLAKE = "lance-duck, INSERT", "native file, INSERT", "DuckLake, INSERT"
 COLUMNS = "id BIGINT, name VARCHAR, price DOUBLE, n INTEGER"
-NOTE = "lance-duck is `stream_writer`. All flush their commits to the disk. DuckLake keeps small inserts in its catalog."
+NOTE = (
+    "lance-duck is `stream_writer`. All flush their commits to the disk. DuckLake keeps small inserts in its catalog."
+)
 Rows = list[dict[str, Any]]
 Store = Callable[[Path, Sequence[Rows]], int]
 
