@@ -1,8 +1,9 @@
 """How long do 300,000 rows take that arrive ten at a time?
 
 Each contestant stores all rows in a new table: `stream_writer` with one commit per interval, and the others with one
-INSERT of ten rows after the other. The peer is DuckLake with its own catalog file, if DuckDB can load the extension
-(`INSTALL ducklake`). Otherwise, it is a native DuckDB file.
+INSERT of ten rows after the other. The peer is DuckLake with its own catalog file, if DuckDB can load the extension:
+from the package `duckdb-extension-ducklake`, which requires a certain version of DuckDB, or after `INSTALL ducklake`.
+Otherwise, it is a native DuckDB file.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,9 @@ from benchmarks._harness import OURS, Case, add_clock, alternate, clock_of, opti
 
 INSERT, NATIVE, DUCKLAKE = "lance-duck, INSERT", "native file, INSERT", "DuckLake, INSERT"
 COLUMNS = "id BIGINT, name VARCHAR, price DOUBLE, n INTEGER"
-NOTE = "lance-duck is `stream_writer`. All flush their commits to the disk, except DuckLake."
+NOTE = (
+    "lance-duck is `stream_writer`. All flush their commits to the disk. DuckLake keeps small inserts in its catalog."
+)
 Rows = list[dict[str, Any]]
 Store = Callable[[Path, Sequence[Rows]], int]
 
@@ -82,7 +86,7 @@ def by_native(folder: Path, batches: Sequence[Rows]) -> int:
 def by_ducklake(folder: Path, batches: Sequence[Rows]) -> int:
     """INSERT each batch into a table of DuckLake."""
     with duckdb.connect() as con:
-        con.execute("LOAD ducklake")
+        con.execute(load_ducklake())
         con.execute(f"ATTACH 'ducklake:{folder}/catalog.ducklake' AS lake (DATA_PATH '{folder}/files')")
         con.execute("USE lake")
         return insert_all(con, batches)
@@ -97,11 +101,19 @@ def insert_all(con: Any, batches: Sequence[Rows]) -> int:
     return int(con.execute("SELECT count(*) FROM t").fetchall()[0][0])
 
 
+def load_ducklake() -> str:
+    """Return the statement that loads the extension, from its package if that is installed."""
+    package = find_spec("duckdb_extension_ducklake")
+    folders = package.submodule_search_locations or () if package else ()
+    files = (file for folder in folders for file in Path(folder).rglob("ducklake.duckdb_extension"))
+    return f"LOAD '{next(files, 'ducklake')}'"
+
+
 def has_ducklake() -> bool:
     """Return whether DuckDB can load the extension."""
     with duckdb.connect() as con:
         try:
-            con.execute("LOAD ducklake")
+            con.execute(load_ducklake())
         except duckdb.Error:
             return False
     return True
