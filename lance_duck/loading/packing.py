@@ -15,7 +15,7 @@ DOCUMENTS: Final = "document_ids"
 POSITIONS: Final = "position_ids"
 
 
-def packed(
+def packed_sequences(
     batches: Iterable[pa.RecordBatch], length: int, count: int, padding: int = 0
 ) -> Iterator[dict[str, NDArray[Any]]]:
     """Concatenate the lists of all rows, and cut them into sequences of one length.

@@ -16,7 +16,7 @@ from lance_duck.arguments import checked_calls
 from lance_duck.dataset import LanceDataset as Table
 from lance_duck.dataset import dataset as open_dataset
 from lance_duck.errors import InvalidInputError, UnsupportedError
-from lance_duck.loading.packing import packed
+from lance_duck.loading.packing import packed_sequences
 from lance_duck.loading.progress import Progress, Reader, Sharing, StoppedPass, passes_as_dicts, passes_of_dicts
 from lance_duck.loading.selection import Granularity, RowSelection
 from lance_duck.loading.threads import mapped
@@ -77,7 +77,7 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         pack: Tokens of a sequence. The columns are lists of tokens, which are concatenated and cut. An item is a dict
             of tensors (batch_size, pack): the columns, `document_ids` (the number of the list in its sequence, -1 for
             padding) and `position_ids` (the position in the list's part in this sequence). `batch_size` is the number
-            of sequences. Such a dataset has no `state_dict`.
+            of sequences. `state_dict` then raises an error.
         sampler: `ShardedFragmentSampler` or `ShardedBatchSampler`, as in pylance. It replaces `rank`, `world_size`,
             `shard_granularity` and `shuffle`.
 
@@ -151,7 +151,7 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         if self._pack is None:
             batches: Iterator[Any] = part[self._progress.skipped :].batches(self.batch_size, self.columns)
         else:
-            batches = packed(part.batches(_PACKED_ROWS, self.columns), self._pack, self.batch_size)
+            batches = packed_sequences(part.batches(_PACKED_ROWS, self.columns), self._pack, self.batch_size)
         for item in mapped(self._item, batches, self._threads):
             self._progress.advance()
             yield item

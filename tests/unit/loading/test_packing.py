@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.loading.packing import packed
+from lance_duck.loading.packing import packed_sequences
 from lance_duck.loading.threads import mapped
 
 
@@ -22,7 +22,7 @@ def batch(**columns: Any) -> pa.RecordBatch:
 
 
 def test_sequences_have_documents_and_positions() -> None:
-    (first, last) = packed([batch(t=[[1, 2, 3], [4]]), batch(t=[None, [], [5, 6, 7]])], 4, 1, padding=9)
+    (first, last) = packed_sequences([batch(t=[[1, 2, 3], [4]]), batch(t=[None, [], [5, 6, 7]])], 4, 1, padding=9)
     assert {name: array.tolist() for name, array in first.items()} == {
         "t": [[1, 2, 3, 4]],
         "document_ids": [[0, 0, 0, 1]],
@@ -42,7 +42,7 @@ LISTS = st.lists(st.lists(st.integers(0, 99), max_size=7), max_size=12)
 @given(LISTS, st.integers(1, 5), st.integers(1, 3), st.integers(1, 4))
 def test_packing_equals_a_plain_reference(lists: list[list[int]], length: int, count: int, rows: int) -> None:
     batches = [batch(t=lists[i : i + rows], w=lists[i : i + rows]) for i in range(0, len(lists), rows)]
-    items = list(packed(batches, length, count, padding=-7))
+    items = list(packed_sequences(batches, length, count, padding=-7))
     tokens = [(row, token) for row, each in enumerate(lists) for token in each]
     sequences = [tokens[start : start + length] for start in range(0, len(tokens), length)]
     assert [len(item["t"]) for item in items[:-1]] == [count] * (len(items) - 1)
@@ -74,7 +74,7 @@ def test_packing_equals_a_plain_reference(lists: list[list[int]], length: int, c
 )
 def test_columns_that_cannot_be_packed_are_rejected(columns: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        list(packed([pa.record_batch(columns)], 4, 1))
+        list(packed_sequences([pa.record_batch(columns)], 4, 1))
 
 
 @pytest.mark.parametrize("threads", [0, 1, 3])
