@@ -50,6 +50,7 @@ ALL = (
     "full_text",
     "full_text_search",
     "hybrid",
+    "loader",
     "sql_full_text",
     "vectors",
     "nearest_by",

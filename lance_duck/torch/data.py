@@ -9,14 +9,17 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from torch import from_numpy
 from torch.utils import data
 
 from lance_duck.arguments import checked_calls
 from lance_duck.dataset import LanceDataset as Table
 from lance_duck.dataset import dataset as open_dataset
 from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.loading.packing import packed_sequences
 from lance_duck.loading.progress import Progress, Reader, Sharing, StoppedPass, passes_as_dicts, passes_of_dicts
 from lance_duck.loading.selection import Granularity, RowSelection
+from lance_duck.loading.threads import mapped
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.projection import ColumnsLike
 from lance_duck.torch.samplers import (
@@ -41,6 +44,8 @@ __all__ = [
 ]
 
 _SPAWN: Final = "spawn"
+_PACKED_ROWS: Final = 1024
+"""Rows that are read at once to pack their tokens."""
 
 
 @checked_calls
@@ -67,6 +72,12 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         even: Whether all workers read the same number of whole batches. If True, remaining rows are not read.
         cache: Without effect. Repeated reads use the caches of the table and the system.
         batch_readahead: Without effect. Use `prefetch_factor` of the DataLoader.
+        transform: Function that is applied to each item.
+        threads: Number of threads that convert and transform items. Their order stays. Default: the reading thread.
+        pack: Tokens of a sequence. The columns are lists of tokens, which are concatenated and cut. An item is a dict
+            of tensors (batch_size, pack): the columns, `document_ids` (the number of the list in its sequence, -1 for
+            padding) and `position_ids` (the position in the list's part in this sequence). `batch_size` is the number
+            of sequences. `state_dict` then raises an error.
         sampler: `ShardedFragmentSampler` or `ShardedBatchSampler`, as in pylance. It replaces `rank`, `world_size`,
             `shard_granularity` and `shuffle`.
 
@@ -94,6 +105,9 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         even: bool = False,
         cache: bool | str | None = None,
         batch_readahead: int | None = None,
+        transform: Callable[[Any], Any] | None = None,
+        threads: int = 0,
+        pack: int | None = None,
         sampler: RankSampler | None = None,
     ) -> None:
         super().__init__()
@@ -109,6 +123,10 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         self._convert = to_tensor_fn
         self._seed = shuffle
         self._sampler = sampler
+        for name, value, least in (("threads", threads, 0), ("pack", 1 if pack is None else pack, 1)):
+            if value < least:
+                raise InvalidInputError(name, expected=f"{least} or more", found=value)
+        self._transform, self._threads, self._pack = transform, threads, pack
         self._epoch = 0
         self._progress = Progress()
 
@@ -130,10 +148,21 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         reader = _reader(*self._part)
         self._progress.begin(reader, self.batch_size)
         part = self._sharing.part(self._order(), self._progress.passes, reader, self.batch_size)
-        for batch in part[self._progress.skipped :].batches(self.batch_size, self.columns):
-            item = batch if self._convert is None else self._convert(batch)
+        if self._pack is None:
+            batches: Iterator[Any] = part[self._progress.skipped :].batches(self.batch_size, self.columns)
+        else:
+            batches = packed_sequences(part.batches(_PACKED_ROWS, self.columns), self._pack, self.batch_size)
+        for item in mapped(self._item, batches, self._threads):
             self._progress.advance()
             yield item
+
+    def _item(self, batch: Any) -> Any:
+        """Return the item of a batch, or of packed sequences."""
+        if isinstance(batch, dict):
+            item: Any = {name: from_numpy(array) for name, array in batch.items()}
+        else:
+            item = batch if self._convert is None else self._convert(batch)
+        return item if self._transform is None else self._transform(item)
 
     def _order(self) -> RowSelection:
         """Return all rows in the order of the epoch."""
@@ -153,6 +182,8 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
                 object returned.
             num_workers: Number of workers of the loader, with `batches`.
         """
+        if self._pack is not None:
+            raise UnsupportedError("packed sequences cannot be continued", where="state_dict")
         sampler = self._sampler
         state: dict[str, Any] = {
             "version": self.rows.dataset.version,

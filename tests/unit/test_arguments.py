@@ -100,7 +100,8 @@ def _functions(name: str, found: Any) -> Iterator[tuple[str, Callable[..., Any]]
         member = inspect.getattr_static(found, method)
         member = member.__func__ if isinstance(member, staticmethod | classmethod) else member
         is_abstract = getattr(member, "__isabstractmethod__", False)
-        if inspect.isfunction(member) and not method.startswith("_") and not is_abstract:
+        is_awaited = inspect.iscoroutinefunction(member) and hasattr(member, "__wrapped__")  # its method is checked
+        if inspect.isfunction(member) and not method.startswith("_") and not is_abstract and not is_awaited:
             yield f"{name}.{method}", member
 
 

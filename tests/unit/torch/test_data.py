@@ -251,3 +251,31 @@ def test_tensor_columns_keep_their_shape(tmp_path: Path) -> None:
     dataset = ld.write_dataset(pa.table({"t": column}), tmp_path / "t.lance")
     (batch,) = data.LanceDataset(dataset, 4, filter="_rowid > 0")
     assert torch.equal(batch, torch.from_numpy(values[1:]))
+
+
+def test_items_are_transformed_in_threads(table: ld.LanceDataset) -> None:
+    def shifted(batch: Any) -> Any:
+        return batch + 100
+
+    rows = data.LanceDataset(table, 4, columns=["id"], transform=shifted, threads=2)
+    assert ids(rows) == [number + 100 for number in IDS]
+    first = next(iter(rows)).tolist()
+    again = data.LanceDataset(table, 4, columns=["id"], transform=shifted, threads=2)
+    again.load_state_dict(rows.state_dict())
+    assert first + ids(again) == ids(rows)
+    with pytest.raises(InvalidInputError, match="threads: expected 0 or more, found -1"):
+        data.LanceDataset(table, 4, threads=-1)
+
+
+def test_tokens_are_packed(tmp_path: Path) -> None:
+    tokens = [[i] * (i % 5) for i in range(40)]
+    dataset = ld.write_dataset({"tokens": tokens}, tmp_path / "t.lance")
+    items = list(data.LanceDataset(dataset, 2, columns=["tokens"], pack=8))
+    assert [item["tokens"].shape for item in items] == [(2, 8)] * 5
+    assert torch.cat([item["tokens"].reshape(-1) for item in items]).tolist() == [t for row in tokens for t in row]
+    assert items[0]["document_ids"][0].tolist() == [0, 1, 1, 2, 2, 2, 3, 3]
+    assert items[0]["position_ids"][1].tolist() == [0, 1, 0, 0, 1, 0, 1, 2]
+    with pytest.raises(UnsupportedError, match="packed sequences cannot be continued"):
+        data.LanceDataset(dataset, 2, pack=8).state_dict()
+    with pytest.raises(InvalidInputError, match="pack: expected 1 or more, found 0"):
+        data.LanceDataset(dataset, 2, pack=0)
