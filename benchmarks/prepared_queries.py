@@ -1,7 +1,7 @@
 """How fast are one text query and one row by its key, prepared or not, beside tantivy, pylance and DuckDB?
 
-tantivy is compared if it is installed. Each round asks all queries of a case, one by one. The keys are new in each
-round. "native" is a table of DuckDB in memory, with an index.
+tantivy is compared if it is installed. Each round asks all queries of a case, one by one. Each round has other keys and
+other new terms. "native" is a table of DuckDB in memory, with an index.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,7 @@ def questions() -> Mapping[str, Sequence[tuple[Any, str]]]:
     threes = [(known[i], known[i + 40], known[i + 80]) for i in numbers]
     every = partial(MatchQuery, column="s", operator=FullTextOperator.AND)
     return {
+        "new terms": [(word, word) for word in known[500:]],
         "term": [(known[i + 40], known[i + 40]) for i in numbers],
         "three terms OR": [(" ".join(words), " ".join(words)) for words in threes],
         "three terms AND": [(every(" ".join(words)), " ".join(f"+{word}" for word in words)) for words in threes],
@@ -73,13 +74,17 @@ def text_case(name: str, asked: Sequence[tuple[Any, str]], path: str, index: Any
         "prepared": words,
         "ids": words.ids,
     }
-    contestants: dict[str, Callable[[], object]] = {
-        who: partial(run, search, [q for q, _ in asked]) for who, search in searches.items()
-    }
+
+    def asking(search: Search, texts: Sequence[Any]) -> Callable[[], object]:
+        """Return a function that asks all queries, or the next ones if they are more."""
+        turns = cycle([texts[i : i + QUERIES] for i in range(0, len(texts), QUERIES)])
+        return lambda: run(search, next(turns))
+
+    contestants = {who: asking(search, [q for q, _ in asked]) for who, search in searches.items()}
     if index is not None:
         searcher = index.searcher()
         find = lambda q: searcher.search(index.parse_query(q, ["s"]), K).hits  # noqa: E731
-        contestants["tantivy"] = partial(run, find, [q for _, q in asked])
+        contestants["tantivy"] = asking(find, [q for _, q in asked])
     return race(name, contestants, arguments.rounds, clock_of(arguments))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from lance_duck.forks import Lock
@@ -152,6 +152,19 @@ class SizedCache(Generic[_T]):
         if evicted:
             _note_evicted(evicted)
         return entry[0]
+
+    def find_all(self, keys: Sequence[Hashable]) -> list[_T] | None:
+        """Return the values of keys. Returns None, and does not count a miss, unless all keys are cached."""
+        values = []
+        with self._lock:
+            for key in keys:
+                entry = self._values.get(key)
+                if entry is None:
+                    return None
+                self._values.move_to_end(key)
+                values.append(entry[0])
+        CACHE_HITS.add("memory", by=len(values))
+        return values
 
     def put(self, key: Hashable, value: _T) -> None:
         """Store a value unless its key already has a value."""

@@ -150,3 +150,16 @@ def test_values_of_expired_keys_are_evicted() -> None:
     assert [key for key in range(6) if by_number.find(key)] == [1, 3, 5]
     assert [key for key in range(6) if key in sized] == [1, 3, 5]
     assert sized.nbytes == 30
+
+
+def test_all_values_are_found_or_none() -> None:
+    cache: SizedCache[str] = SizedCache(12, len)
+    cache.put("a", "four")
+    cache.put("b", "more")
+    assert cache.find_all(["b", "a", "b"]) == ["more", "four", "more"]
+    assert cache.find_all([]) == []
+    assert cache.find_all(["a", "missing"]) is None
+    cache.find_all(["a"])
+    cache.put("c", "last")
+    cache.put("d", "next")
+    assert [key in cache for key in "abcd"] == [True, False, True, True]

@@ -175,9 +175,10 @@ class TermColumns:
         ends = np.cumsum([0, *(last - first for first, last in spans)])
         return parts[0] if len(parts) == 1 else np.concatenate(parts), ends
 
-    def are_whole(self, types: Mapping[str, pa.DataType]) -> bool:
-        """Return whether columns are cached as a whole."""
-        return all((self._file.path, name) in self._cache for name in types)
+    def whole_blobs(self, types: Mapping[str, pa.DataType]) -> list[BinaryLists] | None:
+        """Return binary list columns, or None if one of them is not cached as a whole."""
+        found = self._cache.find_all([(self._file.path, name) for name in types])
+        return None if found is None else [column.blobs for column in found]
 
     def keep(self, types: Mapping[str, pa.DataType]) -> bool:
         """Read and cache whole columns. If one of them is too large, returns False and does not read any.

@@ -15,7 +15,8 @@ from lance_duck.errors import CorruptError, InternalError, UnsupportedError
 from lance_duck.index.files import SegmentFile, SegmentReader
 from lance_duck.index.inverted import layout
 from lance_duck.index.inverted.codecs import blocks, positions
-from lance_duck.index.inverted.codecs.arrays import binary_lists_of
+from lance_duck.index.inverted.codecs.arrays import BinaryLists, binary_lists_of
+from lance_duck.index.inverted.codecs.blocks import BlockForm
 from lance_duck.index.inverted.codecs.impacts import length_codes, length_floors
 from lance_duck.index.inverted.codecs.positions import PositionBlocks, PositionStream
 from lance_duck.index.inverted.codecs.scores import Norms, coded_lengths, length_norms
@@ -23,7 +24,7 @@ from lance_duck.index.inverted.columns import KeptTerms, TermColumns, numbers_wi
 from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.index.inverted.costs import LEAST_PIECE
 from lance_duck.index.inverted.layout import InvertedParameters
-from lance_duck.index.inverted.postings import PostingBlocks, arranged, joined_postings, one_of_postings, term_array
+from lance_duck.index.inverted.postings import PostingBlocks, arranged, joined_postings, one_of_postings
 from lance_duck.index.inverted.terms import SortedTerms, Terms, open_terms
 from lance_duck.kernels.jit import readonly
 
@@ -149,7 +150,7 @@ class InvertedPartition:
         asked, last = tuple(terms), self._found_ids
         if last[0] == asked:
             return last[1]
-        ids = readonly(self._terms.find(term_array(list(asked))))
+        ids = readonly(self._terms.find(asked))
         self._found_ids = asked, ids
         return ids
 
@@ -182,10 +183,8 @@ class InvertedPartition:
         Raises:
             CorruptError: The file is corrupt.
         """
-        exists = ids >= 0
-        result = np.zeros(len(ids), np.int64)
-        result[exists] = self._lengths[ids[exists]]
-        return result
+        lengths = self._lengths
+        return np.array([lengths.item(number) if number >= 0 else 0 for number in ids.tolist()], np.int64)
 
     def postings(self, ids: NDArray[np.int64], *, with_impacts: bool = True) -> PostingBlocks:
         """Return the postings of terms in the order of `ids`, read in one round trip and cached.
@@ -197,15 +196,56 @@ class InvertedPartition:
         Raises:
             CorruptError: The file is corrupt. Blocks are checked when they are decoded.
         """
-        listed = ids.tolist()
+        listed = self._checked(ids)
+        types = self._posting_types if with_impacts else _BLOCKS
+        whole = self._columns.whole_blobs(types)
+        if whole is not None:
+            path = self._postings_file.path
+            return self._postings_of([lists.take(ids, path) for lists in whole], types, self._lengths[ids])
+        return (self._kept_postings if with_impacts else self._kept_blocks).of(listed)
+
+    def source_of(
+        self, ids: NDArray[np.int64]
+    ) -> tuple[BinaryLists, BinaryLists | None, NDArray[np.int64], NDArray[np.int64]]:
+        """Return lists that contain the blocks and the impacts of terms, unchecked.
+
+        They are whole columns if these are cached, and otherwise the lists of these terms.
+
+        Args:
+            ids: Term ids, at least one.
+
+        Returns:
+            The blocks; the impacts, or None if the file does not have impacts; the number of documents of each list of
+            blocks; the position of each term's list.
+
+        Raises:
+            CorruptError: The file is corrupt.
+        """
+        listed = self._checked(ids)
+        whole = self._columns.whole_blobs(self._posting_types)
+        if whole is None:
+            postings = self._kept_postings.of(listed)
+            return postings.blocks, postings.impacts, postings.lengths, np.arange(len(listed))
+        return whole[0], whole[1] if len(whole) > 1 else None, self._lengths, ids
+
+    @property
+    def block_form(self) -> BlockForm:
+        """Form of the posting blocks."""
+        return self._parameters.block_form
+
+    @property
+    def where(self) -> str:
+        """Name of the file of postings, for messages."""
+        return self._postings_file.path
+
+    def _checked(self, ids: NDArray[np.int64]) -> list[int]:
+        """Return term ids as a list, checked to be in range."""
+        listed: list[int] = ids.tolist()
         if not listed or min(listed) < 0 or max(listed) >= self.num_terms:
             raise InternalError(
                 "the term ids are out of range", expected=f"some of 0 … {self.num_terms - 1}", found=listed[:8]
             )
-        types = self._posting_types if with_impacts else _BLOCKS
-        if self._columns.are_whole(types):
-            return self._read(types, ids)
-        return (self._kept_postings if with_impacts else self._kept_blocks).of(listed)
+        return listed
 
     def position_blocks(self, ids: NDArray[np.int64]) -> PositionBlocks | None:
         """Return the position blocks of terms in the order of `ids`. Each posting block has one position block.
@@ -351,16 +391,16 @@ class InvertedPartition:
         else:
             postings_and_impacts = [binary_lists_of(array, file.path) for array in read_columns(file, types, rows)]
         lengths = self._lengths if rows is None else self._lengths[rows]
-        postings = PostingBlocks(
-            postings_and_impacts[0],
-            lengths,
-            self._parameters.block_form,
-            self.num_documents,
-            postings_and_impacts[1] if layout.IMPACTS in types else None,
-            file.path,
-        )
-        blocks.check_lengths(postings.blocks, lengths, postings.form, file.path)
-        return postings
+        return self._postings_of(postings_and_impacts, types, lengths)
+
+    def _postings_of(
+        self, lists: Sequence[BinaryLists], types: Mapping[str, pa.DataType], lengths: NDArray[np.int64]
+    ) -> PostingBlocks:
+        """Return postings, after checking that the lists, which have the order of `types`, fit the lengths."""
+        path, form = self._postings_file.path, self._parameters.block_form
+        blocks.check_lengths(lists[0], lengths, form, path)
+        impacts = lists[1] if layout.IMPACTS in types else None
+        return PostingBlocks(lists[0], lengths, form, self.num_documents, impacts, path)
 
     def _read_blocks(self, rows: NDArray[np.int64]) -> PositionBlocks:
         file, form = self._postings_file, self._parameters.block_form
@@ -435,4 +475,4 @@ class InvertedPartition:
                 expected=f"≤ {self.num_documents}",
                 found=most,
             )
-        return lengths
+        return readonly(lengths)

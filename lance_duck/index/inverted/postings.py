@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.index.inverted.codecs import blocks
@@ -15,7 +14,7 @@ from lance_duck.index.inverted.codecs.blocks import BlockForm
 from lance_duck.kernels.jit import readonly
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class PostingBlocks:
     """The posting blocks of some terms of a partition.
 
@@ -123,8 +122,3 @@ def one_of(blobs: BinaryLists, i: int) -> BinaryLists:
     lists = np.array([0, last - first], np.int64)
     data, offsets = blobs.data[low:high].copy(), blobs.offsets[first : last + 1] - low
     return BinaryLists(readonly(data), readonly(offsets), readonly(lists))
-
-
-def term_array(terms: list[bytes]) -> pa.LargeBinaryArray:
-    """Return terms as an array."""
-    return pa.array(terms, pa.large_binary())

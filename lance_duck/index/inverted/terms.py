@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import CorruptError
 from lance_duck.index.files import SegmentFile
 from lance_duck.index.inverted import layout
-from lance_duck.index.inverted.codecs.arrays import bytes_and_offsets
+from lance_duck.index.inverted.codecs.arrays import bytes_and_offsets, joined_values
 from lance_duck.index.inverted.codecs.fst import Fst, open_fst
 from lance_duck.index.inverted.columns import numbers_without_nulls, read_columns, single
 from lance_duck.kernels.keys.search import descent, find_bytes
@@ -55,7 +56,7 @@ class Terms(Protocol):
     def nbytes(self) -> int:
         """Size in memory, in bytes."""
 
-    def find(self, terms: pa.LargeBinaryArray) -> NDArray[np.int64]:
+    def find(self, terms: Sequence[bytes]) -> NDArray[np.int64]:
         """Return the id of each term, int64, or -1 if the partition does not contain it. Raises CorruptError."""
 
     def in_order(self) -> SortedTerms:
@@ -77,7 +78,7 @@ class FstTerms:
         """See `Terms`."""
         return self.fst.nbytes
 
-    def find(self, terms: pa.LargeBinaryArray) -> NDArray[np.int64]:
+    def find(self, terms: Sequence[bytes]) -> NDArray[np.int64]:
         """See `Terms`."""
         return self.fst.find(terms)
 
@@ -101,10 +102,10 @@ class ArrowTerms:
         """See `Terms`."""
         return self.sorted_terms.nbytes
 
-    def find(self, terms: pa.LargeBinaryArray) -> NDArray[np.int64]:
+    def find(self, terms: Sequence[bytes]) -> NDArray[np.int64]:
         """See `Terms`."""
         data, offsets = bytes_and_offsets(self.sorted_terms.terms)
-        term_bytes, bounds = bytes_and_offsets(terms)
+        term_bytes, bounds = joined_values(terms)
         low, high = np.empty(len(terms), np.int64), np.empty(len(terms), np.int64)
         find_bytes(offsets, data, bounds, term_bytes, False, low)
         find_bytes(offsets, data, bounds, term_bytes, True, high)

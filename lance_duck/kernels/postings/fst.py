@@ -175,6 +175,7 @@ def find_terms(
     root: int,
     has_index: bool,
     common: Bytes,
+    num_terms: int,
     keys: Bytes,
     offsets: Int64s,
     node: Int64s,
@@ -188,6 +189,7 @@ def find_terms(
         root: Address of the root.
         has_index: Whether nodes with more than 32 transitions have an index.
         common: Frequent input bytes. In a state byte, c > 0 stands for `common[c - 1]`.
+        num_terms: All values are smaller.
         keys: Bytes of the keys.
         offsets: Byte offset of each key, and the end of the last one.
         node: (`NODE_FIELDS`,), scratch space.
@@ -207,6 +209,8 @@ def find_terms(
             if at == offsets[i + 1]:
                 if node[IS_FINAL]:
                     ids[i] = value + final_output(data, node)
+                    if ids[i] < 0 or ids[i] >= num_terms:
+                        return status.BAD_VALUE | (i << 8)
                 break
             key = np.int64(keys[at])
             transition = np.int64(0)

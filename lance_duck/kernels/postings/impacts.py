@@ -137,52 +137,110 @@ def _encode_entry(best: Any, row: Any, low: Any, high: Any, last: Any, out: Any,
 
 
 @kernel
-def decode_impacts(
-    data: Bytes, offsets: Int64s, last_ids: Int64s, pairs: Int64s, frequencies: UInt32s, codes: NDArray[np.uint8]
+def gather_terms(
+    postings: Any,
+    impacts: Any,
+    lengths: Int64s,
+    rows: Int64s,
+    weights: NDArray[np.float32],
+    norms: NDArray[np.float64],
+    limits: Any,
+    out: Any,
+    last: Int64s,
+    bounds: NDArray[np.float64],
 ) -> int:
-    """Decode impact entries.
+    """Validate and copy the blocks of terms, and bound a term's score contribution in each of its blocks.
 
     Args:
-        data: Bytes of all entries.
-        offsets: Byte offset of each entry, and the end of the last one.
-        last_ids: Output: the last document of each entry.
-        pairs: Output: first pair of each entry, and the end of the last one.
-        frequencies: Output: frequency of each pair. One slot for each byte of the entries is enough.
-        codes: Output: length code of each pair. Has the length of `frequencies`.
+        postings: Bytes of blocks; byte offset of each block, and the end of the last one; first block of each term of
+            a source, and the total block count.
+        impacts: The same for impact entries. A term has one entry for each block, then second-level entries.
+        lengths: Number of documents of each term of the source.
+        rows: Terms to copy, by their positions in the source, in any order.
+        weights: The idf of each copied term.
+        norms: The norm of each code's shortest length.
+        limits: Number of documents of a full block; maximum number of documents per byte; number of documents of the
+            partition.
+        out: Output: `postings` and `lengths` of the copied terms. The arrays fit exactly.
+        last: Output: the last document of each copied block.
+        bounds: Output: the bound of each copied block.
 
     Returns:
-        A status with the index of an entry.
+        A status with an index into `rows`.
     """
-    place = np.int64(0)
-    for entry in range(len(offsets) - 1):
-        at, end = offsets[entry], offsets[entry + 1]
-        if at < 0 or end < at or end > len(data):
-            return status.BAD_OFFSETS | (entry << 8)
-        pairs[entry] = place
-        last, at = read_varint(data, at, end)
-        if at < 0:
-            return status.TOO_SHORT | (entry << 8)
-        count, at = read_varint(data, at, end)
-        if at < 0 or count > end - at or count > len(frequencies) - place or count == 0:
-            return status.TOO_SHORT | (entry << 8)
-        last_ids[entry] = last
-        frequency, code = np.int64(0), np.int64(0)
-        for _ in range(count):
-            word, at = read_varint(data, at, end)
-            if at < 0 or ((word & 1) and at >= end):
-                return status.TOO_SHORT | (entry << 8)
-            frequency += (word >> 1) + 1
-            if word & 1:
-                code += np.int64(data[at])
-                at += 1
-            else:
-                code += 1
-            if frequency > 0xFFFFFFFF or code >= CODES:
-                return status.BAD_VALUE | (entry << 8)
-            frequencies[place] = np.uint32(frequency)
-            codes[place] = np.uint8(code)
-            place += 1
-        if at != end:
-            return status.TRAILING | (entry << 8)
-    pairs[len(offsets) - 1] = place
+    data, offsets, lists = postings
+    impact_data, impact_offsets, entries = impacts
+    block_size, most, num_documents = limits
+    out_data, out_offsets, out_lists, out_lengths = out
+    place, at = np.int64(0), np.int64(0)
+    for i in range(len(rows)):
+        row = rows[i]
+        if row < 0 or row >= len(lengths) or row + 1 >= len(lists) or row + 1 >= len(entries):
+            return status.BAD_OFFSETS | (i << 8)
+        first, end, entry = lists[row], lists[row + 1], entries[row]
+        blocks = end - first
+        if first < 0 or end < first or end >= len(offsets) or lengths[row] < 0:
+            return status.BAD_OFFSETS | (i << 8)
+        if blocks != (lengths[row] + block_size - 1) // block_size or place + blocks > len(last):
+            return status.BAD_LENGTH | (i << 8)
+        if entry < 0 or entries[row + 1] - entry != blocks + (blocks + GROUP - 1) // GROUP:
+            return status.BAD_LENGTH | (i << 8)
+        if entries[row + 1] >= len(impact_offsets):
+            return status.BAD_OFFSETS | (i << 8)
+        begin, size = offsets[first], offsets[end] - offsets[first]
+        if begin < 0 or size < 0 or begin + size > len(data) or at + size > len(out_data):
+            return status.BAD_OFFSETS | (i << 8)
+        if lengths[row] > size * most:
+            return status.TOO_SHORT | (i << 8)
+        out_lists[i], out_lengths[i] = place, lengths[row]
+        previous = np.int64(-1)
+        for block in range(blocks):
+            if offsets[first + block + 1] < offsets[first + block]:
+                return status.BAD_OFFSETS | (i << 8)
+            low, high = impact_offsets[entry + block], impact_offsets[entry + block + 1]
+            if low < 0 or high < low or high > len(impact_data):
+                return status.BAD_OFFSETS | (i << 8)
+            document, best, code = _read_entry(impact_data, low, high, norms)
+            if code != status.OK:
+                return int(code | (i << 8))
+            if document <= previous or document >= num_documents:
+                return status.BAD_VALUE | (i << 8)
+            previous = document
+            out_offsets[place + block] = offsets[first + block] - begin + at
+            last[place + block] = document
+            bounds[place + block] = best * np.float64(weights[i])
+        for byte in range(size):
+            out_data[at + byte] = data[begin + byte]
+        place += blocks
+        at += size
+    out_lists[len(rows)] = place
+    out_offsets[place] = at
     return status.OK
+
+
+@subroutine
+def _read_entry(data: Any, at: Any, end: Any, norms: Any) -> Any:
+    """Read an entry. Returns (last document, bound for the idf 1, status without an index)."""
+    best = 0.0
+    last, at = read_varint(data, at, end)
+    if at < 0:
+        return last, best, status.TOO_SHORT
+    count, at = read_varint(data, at, end)
+    if at < 0 or count > end - at or count == 0:
+        return last, best, status.TOO_SHORT
+    frequency, length = np.int64(0), np.int64(0)
+    for _ in range(count):
+        word, at = read_varint(data, at, end)
+        if at < 0 or ((word & 1) and at >= end):
+            return last, best, status.TOO_SHORT
+        frequency += (word >> 1) + 1
+        if word & 1:
+            length += np.int64(data[at])
+            at += 1
+        else:
+            length += 1
+        if frequency > 0xFFFFFFFF or length >= CODES:
+            return last, best, status.BAD_VALUE
+        times = np.float64(frequency)
+        best = max(best, 2.2000001 * times / (times + norms[length]))
+    return last, best, status.OK if at == end else status.TRAILING

@@ -119,58 +119,6 @@ def score_of(weight: Any, frequency: Any, norm: Any) -> Any:
 
 
 @kernel
-def bound_blocks(
-    lists: Int64s,
-    entries: Int64s,
-    last_ids: Int64s,
-    pairs: Int64s,
-    frequencies: UInt32s,
-    codes: NDArray[np.uint8],
-    weights: Float32s,
-    norms: Float64s,
-    num_documents: int,
-    last: Int64s,
-    bounds: Float64s,
-) -> int:
-    """Bound a term's score contribution in each of its blocks.
-
-    Args:
-        lists: (terms + 1,), first block of each term, starting at 0, and the total block count.
-        entries: (terms + 1,), first entry of each term, and the total entry count. A term has one entry for each block,
-            then second-level entries.
-        last_ids: The last document of each entry.
-        pairs: First pair of each entry, and the end of the last one.
-        frequencies: Frequency of each pair.
-        codes: Length code of each pair.
-        weights: The idf of each term.
-        norms: The norm of each code's shortest length.
-        num_documents: Number of documents of the partition.
-        last: Output: the last document of each block.
-        bounds: Output: the bound of each block.
-
-    Returns:
-        A status with the index of a term.
-    """
-    for term in range(len(lists) - 1):
-        blocks = lists[term + 1] - lists[term]
-        if entries[term + 1] - entries[term] != blocks + (blocks + GROUP - 1) // GROUP:
-            return status.BAD_LENGTH | (term << 8)
-        previous = np.int64(-1)
-        for i in range(blocks):
-            entry = entries[term] + i
-            if last_ids[entry] <= previous or last_ids[entry] >= num_documents:
-                return status.BAD_VALUE | (term << 8)
-            previous = last_ids[entry]
-            best = 0.0
-            for pair in range(pairs[entry], pairs[entry + 1]):
-                count = np.float64(frequencies[pair])
-                best = max(best, 2.2000001 * count / (count + norms[codes[pair]]))
-            last[lists[term] + i] = previous
-            bounds[lists[term] + i] = best * np.float64(weights[term])
-    return status.OK
-
-
-@kernel
 def bound_windows(
     lists: Int64s,
     last: Int64s,

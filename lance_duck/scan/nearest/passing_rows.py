@@ -60,16 +60,15 @@ class PassingRows:
         return self._row_bytes + masks
 
 
-def passing_rows(table: TableScan, filter_: Filter, find: Callable[[], RowSet]) -> PassingRows:
-    """Return the rows of all fragments that pass a filter. They are cached if the filter comes from the table's cache.
+def passing_rows(table: TableScan, key: Hashable | None, find: Callable[[], RowSet]) -> PassingRows:
+    """Return the rows of all fragments that pass a filter.
 
     Args:
         table: The table.
-        filter_: The filter. To cache its rows, pass the same object each time.
+        key: The `cache_key` of the filter. None if the rows cannot be cached.
         find: Function that finds the rows.
     """
-    key = table.option_cache.key_of(filter_)
-    if key is None or not _means_the_same(filter_):
+    if key is None:
         return PassingRows(find())
     cache: SizedCache[PassingRows] = table.option_cache.layout(
         "filtered", lambda: SizedCache(MOST_BYTES, _size, grows=True)
@@ -77,14 +76,26 @@ def passing_rows(table: TableScan, filter_: Filter, find: Callable[[], RowSet]) 
     return cache.get(key, lambda: PassingRows(find()))
 
 
+def cache_key(table: TableScan, filter_: Filter) -> Hashable | None:
+    """Return the key by which `passing_rows` caches the rows of a filter.
+
+    Returns:
+        The key. None if the filter is not from the table's cache, or may select different rows each time.
+    """
+    return table.option_cache.key_of(filter_) if _means_the_same(filter_) else None
+
+
 def comes_again(table: TableScan, filter_: Filter) -> bool:
     """Return whether a filter was seen before, and `passing_rows` caches its rows."""
-    key = table.option_cache.key_of(filter_)
-    if key is None or not _means_the_same(filter_):
-        return False
-    filters: LruCache[object] = table.option_cache.layout("filters asked", lambda: LruCache(_ASKED))
+    key = cache_key(table, filter_)
+    return key is not None and was_asked(table, key)
+
+
+def was_asked(table: TableScan, key: Hashable) -> bool:
+    """Return whether the function was called with this key before, in this version."""
+    keys: LruCache[object] = table.option_cache.layout("filters asked", lambda: LruCache(_ASKED))
     mark = object()
-    return filters.get(key, lambda: mark) is not mark
+    return keys.get(key, lambda: mark) is not mark
 
 
 def _size(rows: PassingRows) -> int:

@@ -29,7 +29,7 @@ from lance_duck.scan.nearest.covered import CoveredVectors, covered_vectors
 from lance_duck.scan.nearest.exact import Exact
 from lance_duck.scan.nearest.hits import NOTHING, hit_rows, is_beyond, least_count
 from lance_duck.scan.nearest.options import Nearest
-from lance_duck.scan.nearest.passing_rows import Allowed, PassingRows, passing_rows
+from lance_duck.scan.nearest.passing_rows import Allowed, PassingRows, cache_key, passing_rows
 from lance_duck.scan.nearest.route import Route, route
 from lance_duck.scan.nearest.settings.curve import Curve, choose, words
 from lance_duck.scan.nearest.settings.segment_curves import curves_of, k_measured
@@ -235,7 +235,7 @@ class PreparedSearch:
             return None
         if self.plan.fragments is not self.table.snapshot.fragments:
             return PassingRows(self._passing_all())
-        return passing_rows(self.table, condition, self._passing_all)
+        return passing_rows(self.table, cache_key(self.table, condition), self._passing_all)
 
     def question(self, queries: NDArray[Any]) -> Question:
         """Return the exact search of blocks of vectors for these queries."""

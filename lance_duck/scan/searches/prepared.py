@@ -217,7 +217,8 @@ class PreparedTextSearch(Prepared[_Version[WordSearch]]):
         return pa.concat_tables(tables).add_column(0, _QUERY, pa.array(numbers))
 
     def _made(self, table: TableScan) -> _Version[WordSearch]:
-        return _Version(table, cached_words(table, self._arguments), cached_words(table, self._id_arguments))
+        rows, ids = (cached_words(table, each, is_repeated=True) for each in (self._arguments, self._id_arguments))
+        return _Version(table, rows, ids)
 
     def _request(self, q: Any) -> Any:
         if q is None:

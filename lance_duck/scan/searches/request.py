@@ -14,6 +14,7 @@ from lance_duck.scan.filters import compared
 from lance_duck.scan.hybrid.options import ARGUMENTS as HYBRID_ARGUMENTS
 from lance_duck.scan.nearest.options import ARGUMENTS as NEAREST_ARGUMENTS
 from lance_duck.scan.nearest.options import only_vector_column
+from lance_duck.scan.nearest.passing_rows import was_asked
 from lance_duck.scan.nearest.scan import NearestScan
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.scanner import LanceScanner
@@ -207,12 +208,16 @@ def cached_scan(table: TableScan, arguments: Mapping[str, Any]) -> NearestScan |
     return table.option_cache.layout(key, make)
 
 
-def cached_words(table: TableScan, arguments: Mapping[str, Any]) -> text_prepared.WordSearch | None:
+def cached_words(
+    table: TableScan, arguments: Mapping[str, Any], *, is_repeated: bool = False
+) -> text_prepared.WordSearch | None:
     """Return the search for words with these arguments that the table caches.
 
     Args:
         table: The table.
         arguments: Arguments of `ScanOptions`. The query is ignored if the search is cached.
+        is_repeated: Whether the search will be repeated. Otherwise, a search with a filter is cached when it is
+            repeated: finding all rows that pass pays only then.
 
     Returns:
         The search, or None if these arguments do not describe one that can be cached.
@@ -220,12 +225,13 @@ def cached_words(table: TableScan, arguments: Mapping[str, Any]) -> text_prepare
     Raises:
         InvalidInputError, UnsupportedError: See `TextScan`.
     """
-    if any(arguments.get(name) is not None for name in ("nearest", "filter", "rerank")) or not arguments.get("limit"):
+    is_other = any(arguments.get(name) is not None for name in ("nearest", "rerank"))
+    if is_other or arguments.get("full_text_query") is None or not arguments.get("limit"):
         return None
-    if arguments.get("full_text_query") is None:
-        return None
-    key = _key_of_columns("words", arguments, ("full_text_query",))
+    key = _key_of_columns("words", arguments, ("full_text_query",)) if _has_plain_filter(arguments) else None
     if key is None:
+        return None
+    if arguments.get("filter") is not None and not is_repeated and not was_asked(table, tuple(key)):
         return None
     make = lambda: text_prepared.WordSearch(table, ScanOptions.of(arguments))  # noqa: E731
     return table.option_cache.layout(tuple(key), make)
@@ -254,14 +260,18 @@ def cached_lookup(table: TableScan, column: str, arguments: Mapping[str, Any]) -
 
 def _key(arguments: Mapping[str, Any]) -> object | None:
     """Return a cache key from all arguments except the queries, or None if the key would not be unique."""
-    nearest, filter_ = arguments["nearest"], arguments.get("filter")
-    if type(nearest) is not dict:
-        return None
-    if filter_ is not None and (type(filter_) is not str or asks_for_the_time(filter_)):
+    nearest = arguments["nearest"]
+    if type(nearest) is not dict or not _has_plain_filter(arguments):
         return None
     key = _key_of_columns("searches", arguments, ("nearest",))
     rest = _key_of(nearest, NEAREST_ARGUMENTS, ("q",))
     return None if key is None or rest is None else (*key, *rest)
+
+
+def _has_plain_filter(arguments: Mapping[str, Any]) -> bool:
+    """Return whether there is no filter, or its text always means the same."""
+    condition = arguments.get("filter")
+    return condition is None or (type(condition) is str and not asks_for_the_time(condition))
 
 
 def _key_of_columns(kind: str, arguments: Mapping[str, Any], others: Sequence[str]) -> list[object] | None:

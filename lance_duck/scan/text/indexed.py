@@ -22,6 +22,7 @@ from lance_duck.index.inverted.search.phrases import PhraseOrder, best_phrases
 from lance_duck.index.inverted.settings import LIST_ELEMENT
 from lance_duck.index.names import Follower
 from lance_duck.index.search import ask, open_index
+from lance_duck.kernels.jit import readonly
 from lance_duck.scan.nearest.covered import CoveredRows
 from lance_duck.scan.nearest.passing_rows import PassingRows
 from lance_duck.scan.text.bm25 import Scores
@@ -79,7 +80,7 @@ class _BreakageWatch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, Exception):
+        if isinstance(error, Exception) and not isinstance(error, BrokenSegmentError):
             raise BrokenSegmentError(self._segment, error) from error
 
 
@@ -151,12 +152,26 @@ class IndexedRows:
     def frequencies(self, terms: Iterable[bytes]) -> Mapping[bytes, int]:
         """See `Place.frequencies`."""
         listed = list(terms)
-        if self._stays is not None:
-            postings = self.postings(listed).items()
-            return {term: n for term, each in postings if (n := int(self._stays[each.documents].sum()))}
         with self._watched():
-            counts = self.partition.document_frequencies(self.partition.term_ids(listed))
-        return {term: count for term, count in zip(listed, counts.tolist(), strict=True) if count}
+            counts = self.counts(listed, self.partition.term_ids(listed))
+        return {term: count for term, count in zip(listed, counts, strict=True) if count}
+
+    def counts(self, terms: Sequence[bytes], ids: NDArray[np.int64]) -> list[int]:
+        """Return the document count of each term in statistics.
+
+        Args:
+            terms: The terms.
+            ids: Id of each term, or -1 if the partition does not contain it.
+
+        Raises:
+            CorruptError: The partition is corrupt.
+            BrokenSegmentError: The postings are corrupt.
+        """
+        if self._stays is None:
+            counts: list[int] = self.partition.document_frequencies(ids).tolist()
+            return counts
+        postings = self.postings(terms)
+        return [int(self._stays[postings[term].documents].sum()) if term in postings else 0 for term in terms]
 
     def postings(self, terms: Iterable[bytes], with_positions: bool = False) -> Mapping[bytes, PostingList]:
         """See `Place.postings`."""
@@ -258,11 +273,11 @@ class IndexedRows:
     def keys(self) -> NDArray[np.uint64]:
         """Sort keys for documents with equal scores: `_rowid`, or the rank of a list element by `_rowid`."""
         if not self.elements:
-            return self.row_ids
+            return readonly(self.row_ids)
         order: list[NDArray[Any]] = [*reversed(self.elements), self.row_ids]
         keys = np.empty(len(self.row_ids), np.uint64)
         keys[np.lexsort(order)] = np.arange(len(keys), dtype=np.uint64)
-        return keys
+        return readonly(keys)
 
     def _positions(
         self, ids: NDArray[np.int64], bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]

@@ -35,7 +35,8 @@ class WordSearch:
         self._scan = scan
         self._skip = options.offset or 0
         self._most = self._skip + (options.limit or 0)
-        self._is_whole = scan.is_whole
+        self._is_whole = scan.is_whole and scan.caches_filter
+        self._has_filter = scan.has_filter
         self._fast = bool(options.fast_search)
         self._columns: dict[object, LoneColumn | None] = {}
 
@@ -69,7 +70,7 @@ class WordSearch:
         column = None if query is None else self._column(query)
         if query is None or column is None:
             return None
-        rows = column.best(query, self._most)
+        rows = column.best(query, self._most, self._scan.filtered() if self._has_filter else None)
         if rows is None or not self._skip:
             return rows
         return BestRows(rows.scores[self._skip :], rows.addresses[self._skip :])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lance_duck.arguments import known_names
 from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.scan.nearest.passing_rows import PassingRows
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.scored.condition import on_scores
@@ -64,11 +65,25 @@ class TextScan(ScoredScan):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the search returns the best rows of all rows in their order, without a filter."""
+        """Whether the search returns the best rows of all fragments in their order. A filter applies only before it."""
         search, options = self._search, self._options
-        is_filtered = search.post is not None or self._condition is not None or search.plan.filter is not None
+        is_filtered = search.post is not None or self._condition is not None
         is_every = search.plan.fragments is self._table.snapshot.fragments
         return is_every and not is_filtered and not options.orderings and bool(options.limit)
+
+    def filtered(self) -> PassingRows | None:
+        """Return the rows that pass the filter, from the cache or a scan. None without a filter."""
+        return self._search.allowed().filtered
+
+    @property
+    def has_filter(self) -> bool:
+        """Whether a filter applies before the search."""
+        return self._search.plan.filter is not None
+
+    @property
+    def caches_filter(self) -> bool:
+        """Whether there is no filter, or the rows that pass it are cached."""
+        return not self.has_filter or self._search.filter_key is not None
 
     def find(self, most: int | None, log: list[str] | None = None) -> ScoredRows:
         """See `ScoredScan.find`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeVar
@@ -15,7 +15,7 @@ from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.filters import Filter
-from lance_duck.scan.nearest.passing_rows import PassingRows, passing_rows
+from lance_duck.scan.nearest.passing_rows import PassingRows, cache_key, passing_rows
 from lance_duck.scan.nearest.search import selected
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.projection import ROW_ADDRESS, project
@@ -222,6 +222,11 @@ class TextSearch:
         return leaf_cache.get((leaf, self.fast, *map(id, routes)), make)
 
     @cached_property
+    def filter_key(self) -> Hashable | None:
+        """Key by which the rows that pass the filter are cached. None without a filter, or if they are not cached."""
+        return None if self.plan.filter is None else cache_key(self.table, self.plan.filter)
+
+    @cached_property
     def named(self) -> ScanPlan:
         """The plan of a scan that returns the addresses of the rows that may be found."""
         return replace(self.plan, projection=project(self.plan.schema, [ROW_ADDRESS]))
@@ -249,7 +254,7 @@ class TextSearch:
         def find() -> RowSet:
             return self._addresses(self.table.routed(self.named))
 
-        rows = passing_rows(self.table, condition, find) if is_whole else PassingRows(find())
+        rows = passing_rows(self.table, self.filter_key, find) if is_whole else PassingRows(find())
         return Allowed(rows)
 
     def _addresses(self, plan: ScanPlan) -> RowSet:

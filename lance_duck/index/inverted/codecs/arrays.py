@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
 from lance_duck.index.inverted.codecs.problems import check_code
+from lance_duck.kernels import status
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.lists import gather_lists, size_lists
 
@@ -20,7 +23,7 @@ Int64s = NDArray[np.int64]
 _NO_BYTES: Final = readonly(np.empty(0, np.uint8))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class BinaryLists:
     """Lists of binary values, in read-only arrays.
 
@@ -60,6 +63,30 @@ class BinaryLists:
         )
         gather_lists(self.data, self.offsets, self.lists, places, data, offsets, lists)
         return BinaryLists(readonly(data), readonly(offsets), readonly(lists))
+
+    def size_of(self, rows: Int64s, where: str) -> tuple[int, int]:
+        """Return the number of values of some lists, and their size in bytes.
+
+        Raises:
+            CorruptError: The offsets of a list are outside the data.
+        """
+        lists, offsets, size = self.lists, self.offsets, len(self.data)
+        values = total = 0
+        for place, row in enumerate(rows.tolist()):
+            first, last = (lists.item(row), lists.item(row + 1)) if 0 <= row < len(lists) - 1 else (0, -1)
+            begin, end = (offsets.item(first), offsets.item(last)) if 0 <= first <= last < len(offsets) else (0, -1)
+            if not 0 <= begin <= end <= size:
+                check_code(status.BAD_OFFSETS | (place << 8), "lists of blocks", where, "list")
+            values += last - first
+            total += end - begin
+        return values, total
+
+
+def joined_values(values: Sequence[bytes]) -> tuple[Bytes, Int64s]:
+    """Return the bytes of values, and the offsets of the values, followed by the total size. Both are read-only."""
+    offsets = np.array((0, len(values[0])) if len(values) == 1 else [0, *accumulate(map(len, values))], np.int64)
+    offsets.setflags(write=False)
+    return np.frombuffer(b"".join(values), np.uint8), offsets
 
 
 def bytes_and_offsets(values: pa.LargeBinaryArray) -> tuple[Bytes, Int64s]:

@@ -18,6 +18,7 @@ was written.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +34,8 @@ from lance_duck.kernels.postings.lists import count_postings
 Int64s = NDArray[np.int64]
 UInt32s = NDArray[np.uint32]
 
-_POSTINGS_A_BYTE = 4
+POSTINGS_A_BYTE: Final = 4
+"""Maximum number of postings that a byte of blocks stores."""
 
 
 @dataclass(frozen=True)
@@ -99,13 +101,13 @@ def check_lengths(blobs: BinaryLists, lengths: Int64s, form: BlockForm, where: s
     Raises:
         CorruptError: The lengths and the blocks contradict each other.
     """
-    total = count_postings(blobs.offsets, blobs.lists, readonly(lengths), form.size, _POSTINGS_A_BYTE)
+    total = count_postings(blobs.offsets, blobs.lists, readonly(lengths), form.size, POSTINGS_A_BYTE)
     if total == -1:
         raise CorruptError("posting blocks do not match their lengths", where=where)
     if total < 0:
         size = int(blobs.offsets[blobs.lists[-1]] - blobs.offsets[blobs.lists[0]])
         raise CorruptError(
-            "too many postings", where=where, expected=f"at most {size * _POSTINGS_A_BYTE}", found=int(lengths.sum())
+            "too many postings", where=where, expected=f"at most {size * POSTINGS_A_BYTE}", found=int(lengths.sum())
         )
     return total
 

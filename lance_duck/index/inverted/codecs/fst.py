@@ -22,7 +22,9 @@ All numbers are little-endian. The checksum covers all bytes before it: CRC-32C 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final
 
@@ -31,7 +33,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
-from lance_duck.index.inverted.codecs.arrays import bytes_and_offsets, large_binary
+from lance_duck.index.inverted.codecs.arrays import bytes_and_offsets, joined_values, large_binary
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings import fst_build
@@ -73,20 +75,16 @@ class Fst:
     _root: int
     _has_index: bool
 
-    def find(self, terms: pa.LargeBinaryArray) -> NDArray[np.int64]:
-        """Return the id of each term, int64, or -1 if the FST does not contain it.
+    def find(self, terms: Sequence[bytes]) -> NDArray[np.int64]:
+        """Return the id of each term, read-only int64, or -1 if the FST does not contain it.
 
         Raises:
             CorruptError: A node on the path is corrupt.
         """
-        keys, offsets = bytes_and_offsets(terms)
-        ids = np.empty(len(terms), np.int64)
-        node = np.empty(NODE_FIELDS, np.int64)
-        self._check(find_terms(*self._place(), keys, offsets, node, ids))
-        if len(ids) and int(ids.max()) >= self.num_terms:
-            raise CorruptError(
-                "a term id is out of range", where=self.where, expected=f"< {self.num_terms}", found=int(ids.max())
-            )
+        keys, offsets = joined_values(terms)
+        ids, node = np.empty(len(terms), np.int64), np.empty(NODE_FIELDS, np.int64)
+        self._check(find_terms(*self._place, self.num_terms, keys, offsets, node, ids))
+        ids.setflags(write=False)
         return ids
 
     def near(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> list[bytes] | None:
@@ -112,7 +110,7 @@ class Fst:
             stack, rows = np.empty((depth, STACK_FIELDS), np.int64), np.empty((depth, len(characters) + 1), np.int64)
             key, keys = np.empty(depth, np.uint8), np.empty(16 * count, np.uint8)
             offsets = np.empty(count + 1, np.int64)
-            code = near_terms(self._place(), characters, limits, stack, rows, key, keys, offsets, num_found)
+            code = near_terms(self._place, characters, limits, stack, rows, key, keys, offsets, num_found)
             if code == status.OK:
                 break
             if code == status.TOO_SHORT and depth <= len(self._nodes):
@@ -155,11 +153,12 @@ class Fst:
         while True:
             stack, key = np.empty((depth, NODE_FIELDS + 2), np.int64), np.empty(depth, np.uint8)
             totals[:] = most
-            code = list_terms(*self._place(), stack, key, keys, offsets, ids, totals, is_counting)
+            code = list_terms(*self._place, stack, key, keys, offsets, ids, totals, is_counting)
             if code & 0xFF != status.TOO_SHORT or depth > len(self._nodes):
                 return self._check(code)
             depth *= 4
 
+    @cached_property
     def _place(self) -> tuple[NDArray[np.uint8], int, int, bool, NDArray[np.uint8]]:
         return self._nodes, _HEAD.size, self._root, self._has_index, _COMMON
 

@@ -10,7 +10,7 @@ looked up in the postings of the others.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +20,22 @@ from lance_duck.index.inverted.codecs.scores import Norms
 from lance_duck.index.inverted.costs import MOST_PRUNED_TERMS
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.postings import PostingBlocks
-from lance_duck.index.inverted.search.bounds import block_bounds, windows_of
+from lance_duck.index.inverted.search.bounds import BoundedPostings, bounded_postings, windows_of
 from lance_duck.index.inverted.search.intersect import Intersection, intersected, work_of
-from lance_duck.index.inverted.search.matching import Documents, Float32s, Mask, WeightedTerms, matching_documents
+from lance_duck.index.inverted.search.matching import (
+    SLOTS,
+    Documents,
+    Float32s,
+    Mask,
+    WeightedTerms,
+    matching_documents,
+)
 from lance_duck.kernels.jit import readonly
-from lance_duck.kernels.postings.scores import SLACK
 from lance_duck.kernels.postings.search.best import find_best_of_all, find_best_of_term
 from lance_duck.kernels.postings.search.best_of_any import find_best_of_any
 
 NO_MASK = readonly(np.empty(0, np.bool_))
+_FIRST = np.zeros(1, np.int64)
 
 
 def best_documents(
@@ -56,13 +63,11 @@ def best_documents(
     """
     if not terms.can_match:
         return np.empty(0, np.int64), np.empty(0, np.float32)
-    prepared = prepared_terms(partition, terms, average, keys, mask) if k < partition.num_documents else None
-    if prepared is None:
-        documents, scores = matching_documents(partition, terms, average, mask)
-        documents, scores = documents[scores >= least], scores[scores >= least]
-    else:
-        documents, scores = prepared.best(k, least)
-    return in_order(documents, scores, keys, k)
+    prepared = prepared_terms(partition, terms, average, keys) if k < partition.num_documents else None
+    if prepared is not None:
+        return prepared.best(k, mask, least)
+    documents, scores = matching_documents(partition, terms, average, mask)
+    return in_order(documents[scores >= least], scores[scores >= least], keys, k)
 
 
 def in_order(
@@ -73,16 +78,35 @@ def in_order(
     return documents[order], scores[order]
 
 
+class TermScoring(NamedTuple):
+    """The argument `scoring` of `kernels.postings.search.best`, without a mask."""
+
+    weights: Float32s
+    norms: Norms
+    keys: NDArray[np.uint64]
+    slots: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, terms: WeightedTerms, norms: Norms, keys: NDArray[np.uint64]) -> TermScoring:
+        """Build the scoring of terms by the norm and the sort key of each document."""
+        slots = readonly(terms.slots) if terms.has_variants else SLOTS[: len(terms.ids)]
+        return cls(readonly(terms.weights), norms, readonly(keys), slots)
+
+    def over(self, mask: Mask | None) -> Any:
+        """Return the argument with a mask of the documents that may match. None if all documents may match."""
+        return self.weights, self.norms, NO_MASK if mask is None else readonly(mask), self.keys, self.slots
+
+
 class BestOfTerms(ABC):
     """A search for documents with terms. It holds the postings, and may run several times, also in several threads.
 
     Args:
         postings: The postings of the terms.
         lists: The argument `postings` of `kernels.postings.search.best`.
-        scoring: The argument `scoring` of `kernels.postings.search.best`.
+        scoring: The scoring.
     """
 
-    def __init__(self, postings: PostingBlocks, lists: Any, scoring: Any) -> None:
+    def __init__(self, postings: PostingBlocks, lists: Any, scoring: TermScoring) -> None:
         self._postings = postings
         self._lists = lists
         self._scoring = scoring
@@ -90,24 +114,27 @@ class BestOfTerms(ABC):
     @property
     def nbytes(self) -> int:
         """Size of the postings in memory, in bytes. Bounds of scores are counted as if they were of the same size."""
-        return 2 * self._postings.nbytes
+        return 2 * self._postings.blocks.nbytes
 
-    def best(self, k: int, least: float = 0) -> tuple[Documents, Float32s]:
-        """Return the k best documents, in any order.
+    def best(self, k: int, mask: Mask | None = None, least: float = 0) -> tuple[Documents, Float32s]:
+        """Return the k best documents, best first. Among equal scores, the least keys are first.
 
         Args:
             k: Number of documents, at least 1.
+            mask: bool (documents,), whether each document may match. None if all documents may match.
             least: Minimum score of the returned documents.
 
         Raises:
             CorruptError: Postings are corrupt.
         """
-        best, counts = (np.empty(k, np.float32), np.empty(k, np.int64)), np.zeros(2, np.int64)
-        check_code(self._find(float(least), best, counts), "postings", self._postings.where, "term")
-        return best[1][: counts[0]], best[0][: counts[0]]
+        documents, scores, counts = np.empty(k, np.int64), np.empty(k, np.float32), np.zeros(2, np.int64)
+        code = self._find(self._scoring.over(mask), float(least), (scores, documents), counts)
+        check_code(code, "postings", self._postings.where, "term")
+        found = counts.item(0)
+        return (documents, scores) if found == k else (documents[:found], scores[:found])
 
     @abstractmethod
-    def _find(self, least: float, best: Any, counts: NDArray[np.int64]) -> int:
+    def _find(self, scoring: Any, least: float, best: Any, counts: NDArray[np.int64]) -> int:
         """Call the kernel."""
 
 
@@ -116,7 +143,6 @@ def prepared_terms(
     terms: WeightedTerms,
     average: float,
     keys: NDArray[np.uint64],
-    mask: Mask | None = None,
 ) -> BestOfTerms | None:
     """Prepare a search by the arguments of `best_documents`. The terms can match.
 
@@ -127,73 +153,59 @@ def prepared_terms(
         CorruptError: Postings or impacts are corrupt.
     """
     count = len(terms.ids)
-    if count > MOST_PRUNED_TERMS or (terms.weights == 0).any() or (terms.every and count != terms.num_slots):
+    if count > MOST_PRUNED_TERMS or 0 in terms.weights.tolist() or (terms.every and count != terms.num_slots):
         return None
-    scoring = scoring_of(terms, partition.norms(average), mask, keys)
+    scoring = TermScoring.of(terms, partition.norms(average), keys)
     if terms.every and count > 1:
         return _OfAll(intersected(partition, terms, average), scoring)
-    postings = partition.postings(terms.ids)
-    if postings.impacts is None:
+    bounded = bounded_postings(partition, terms, average)
+    if bounded is None:
         return None
-    last, bounds = block_bounds(postings, postings.impacts, terms, average)
     kind = _OfTerm if count == 1 else _OfAny
-    return kind(postings, scoring, last, bounds)
+    return kind(scoring, bounded)
 
 
 class _OfAll(BestOfTerms):
     """The search for documents that contain all of several terms."""
 
-    def __init__(self, found: Intersection, scoring: Any) -> None:
+    def __init__(self, found: Intersection, scoring: TermScoring) -> None:
         super().__init__(found.postings, found.lists, scoring)
         self._found = found
 
-    def best(self, k: int, least: float = 0) -> tuple[Documents, Float32s]:
+    def best(self, k: int, mask: Mask | None = None, least: float = 0) -> tuple[Documents, Float32s]:
         """See `BestOfTerms.best`."""
         most = min(k, self._found.shortest)
-        return super().best(most, least) if most else (np.empty(0, np.int64), np.empty(0, np.float32))
+        return super().best(most, mask, least) if most else (np.empty(0, np.int64), np.empty(0, np.float32))
 
-    def _find(self, least: float, best: Any, counts: NDArray[np.int64]) -> int:
+    def _find(self, scoring: Any, least: float, best: Any, counts: NDArray[np.int64]) -> int:
         found = self._found
-        return find_best_of_all(self._lists, self._scoring, found.windows, least, best, found.work(), counts)
+        return find_best_of_all(self._lists, scoring, found.windows, least, best, found.work(), counts)
 
 
 class _OfTerm(BestOfTerms):
     """The search for documents that contain a term."""
 
-    def __init__(
-        self, postings: PostingBlocks, scoring: Any, last: NDArray[np.int64], bounds: NDArray[np.float64]
-    ) -> None:
-        super().__init__(postings, (*postings.buffers, last, True), scoring)
-        self._bounds = bounds * SLACK
-        self._order = np.argsort(-self._bounds)
+    def __init__(self, scoring: TermScoring, bounded: BoundedPostings) -> None:
+        super().__init__(bounded.postings, (*bounded.postings.buffers, bounded.last, True), scoring)
+        self._bounds = bounded.bounds
+        self._order = np.argsort(-self._bounds) if len(self._bounds) > 1 else _FIRST
 
-    def _find(self, least: float, best: Any, counts: NDArray[np.int64]) -> int:
+    def _find(self, scoring: Any, least: float, best: Any, counts: NDArray[np.int64]) -> int:
         room = np.empty((2, self._postings.form.size), np.uint32)
-        return find_best_of_term(self._lists, self._scoring, self._bounds, self._order, least, best, room, counts)
+        return find_best_of_term(self._lists, scoring, self._bounds, self._order, least, best, room, counts)
 
 
 class _OfAny(BestOfTerms):
     """The search for documents that contain at least one of several terms."""
 
-    def __init__(
-        self, postings: PostingBlocks, scoring: Any, last: NDArray[np.int64], bounds: NDArray[np.float64]
-    ) -> None:
-        super().__init__(postings, (*postings.buffers, last, True), scoring)
-        self._windows = windows_of(postings, last, bounds, every=False)
+    def __init__(self, scoring: TermScoring, bounded: BoundedPostings) -> None:
+        super().__init__(bounded.postings, (*bounded.postings.buffers, bounded.last, True), scoring)
+        self._windows = windows_of(bounded, every=False)
 
-    def _find(self, least: float, best: Any, counts: NDArray[np.int64]) -> int:
+    def _find(self, scoring: Any, least: float, best: Any, counts: NDArray[np.int64]) -> int:
         postings, size = self._postings, self._windows[-1]
         count = len(postings)
         meeting, sequence = work_of(postings, np.empty(count, np.int64), size), np.empty(count, np.int64)
         parts, sums = np.zeros((count, size), np.float32), np.empty(size, np.float32)
         work = meeting, parts, sums, np.empty(size + 1, np.int64), sequence
-        return find_best_of_any(self._lists, self._scoring, self._windows, least, best, work, counts)
-
-
-def scoring_of(
-    terms: WeightedTerms, norms: Norms, mask: Mask | None, keys: NDArray[np.uint64]
-) -> tuple[NDArray[np.float32], Norms, Mask, NDArray[np.uint64], NDArray[np.int64]]:
-    """Return the argument `scoring` of `kernels.postings.search.best`."""
-    slots = terms.slots if terms.has_variants else np.arange(len(terms.ids))
-    allowed = NO_MASK if mask is None else readonly(mask)
-    return readonly(terms.weights), norms, allowed, readonly(keys), readonly(slots)
+        return find_best_of_any(self._lists, scoring, self._windows, least, best, work, counts)

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.index.inverted.codecs.arrays import BinaryLists
+from lance_duck.index.inverted.codecs.blocks import POSTINGS_A_BYTE
 from lance_duck.index.inverted.codecs.impacts import length_floors
 from lance_duck.index.inverted.codecs.problems import check_code
 from lance_duck.index.inverted.codecs.scores import K1, B
 from lance_duck.index.inverted.costs import FIRST_WINDOWS, LARGEST_WINDOW, SEARCH_WINDOW, WINDOW_POSTINGS
+from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.postings import PostingBlocks
 from lance_duck.index.inverted.search.matching import WeightedTerms
 from lance_duck.kernels.jit import readonly
-from lance_duck.kernels.postings.impacts import decode_impacts
-from lance_duck.kernels.postings.scores import SLACK, bound_blocks, bound_windows
+from lance_duck.kernels.postings.impacts import gather_terms
+from lance_duck.kernels.postings.scores import SLACK, bound_windows
 
 _FLOORS = length_floors().astype(np.float64)
 
 
 def windows_of(
-    postings: PostingBlocks, last: NDArray[np.int64], bounds: NDArray[np.float64], *, every: bool
+    bounded: BoundedPostings, *, every: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], int]:
     """Divide documents into windows, and order the windows for the search.
 
@@ -32,6 +35,7 @@ def windows_of(
     Returns:
         The bound of each term in each window, the bound of each window, the search order, and the window size.
     """
+    postings, last, bounds = bounded
     size = window_size(int(postings.lengths.sum()), postings.num_documents)
     count, lists = -(-postings.num_documents // size), postings.blocks.lists
     window_bounds = np.zeros((len(lists) - 1, count))
@@ -48,33 +52,60 @@ def window_size(num_postings: int, num_documents: int) -> int:
     return size
 
 
-def block_bounds(
-    postings: PostingBlocks, impacts: BinaryLists, terms: WeightedTerms, average: float
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the last document of each block, and an upper bound of the term's scores in the block."""
-    lists = postings.blocks.lists
-    entries, size = len(impacts.offsets) - 1, len(impacts.data)
-    last_ids, pairs = np.empty(entries, np.int64), np.empty(entries + 1, np.int64)
-    frequencies, codes = np.empty(size, np.uint32), np.empty(size, np.uint8)
-    code = decode_impacts(impacts.data, impacts.offsets, last_ids, pairs, frequencies, codes)
-    check_code(code, "impacts", postings.where, "entry")
-    blocks = int(lists[-1])
+class BoundedPostings(NamedTuple):
+    """Postings of terms, and bounds of their scores.
+
+    Attributes:
+        postings: The postings, without impacts.
+        last: int64 (blocks,), last document of each block.
+        bounds: float64 (blocks,), upper bound of the term's scores in each block.
+    """
+
+    postings: PostingBlocks
+    last: NDArray[np.int64]
+    bounds: NDArray[np.float64]
+
+
+def bounded_postings(partition: InvertedPartition, terms: WeightedTerms, average: float) -> BoundedPostings | None:
+    """Return a copy of the postings of terms, with bounds. None if the file does not have impacts.
+
+    Args:
+        partition: The partition.
+        terms: The terms.
+        average: Average number of terms per document.
+
+    Raises:
+        CorruptError: Postings or impacts are corrupt.
+    """
+    blobs, impacts, lengths, rows = partition.source_of(terms.ids)
+    if impacts is None:
+        return None
+    form, num_documents, where, count = partition.block_form, partition.num_documents, partition.where, len(rows)
+    blocks, size = blobs.size_of(rows, where)
+    out = (
+        np.empty(size, np.uint8),
+        np.empty(blocks + 1, np.int64),
+        np.empty(count + 1, np.int64),
+        np.empty(count, np.int64),
+    )
     last, bounds = np.empty(blocks, np.int64), np.empty(blocks, np.float64)
-    code = bound_blocks(
-        lists,
-        impacts.lists,
-        last_ids,
-        pairs,
-        frequencies,
-        codes,
+    code = gather_terms(
+        (blobs.data, blobs.offsets, blobs.lists),
+        (impacts.data, impacts.offsets, impacts.lists),
+        readonly(lengths),
+        readonly(rows),
         readonly(terms.weights),
-        _norms_of_codes(float(average)),
-        postings.num_documents,
+        _norms_of_codes(average),
+        (form.size, POSTINGS_A_BYTE, num_documents),
+        out,
         last,
         bounds,
     )
-    check_code(code, "impacts", postings.where, "term")
-    return last, bounds
+    check_code(code, "postings or impacts", where, "term")
+    for each in out:
+        each.setflags(write=False)
+    postings = PostingBlocks(BinaryLists(*out[:3]), out[3], form, num_documents, None, where)
+    return BoundedPostings(postings, last, bounds)
 
 
 @lru_cache(maxsize=16)

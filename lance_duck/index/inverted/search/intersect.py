@@ -18,7 +18,7 @@ from lance_duck.index.inverted.codecs.problems import check_code
 from lance_duck.index.inverted.costs import FEW_MATCHES, LARGEST_WINDOW
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.postings import PostingBlocks
-from lance_duck.index.inverted.search.bounds import block_bounds, windows_of
+from lance_duck.index.inverted.search.bounds import bounded_postings, windows_of
 from lance_duck.index.inverted.search.matching import WeightedTerms
 from lance_duck.kernels.postings.blocks import bound_documents
 from lance_duck.kernels.postings.search.intersect import ROWS_BEFORE
@@ -72,15 +72,14 @@ def intersected(partition: InvertedPartition, terms: WeightedTerms, average: flo
     lengths = partition.document_frequencies(terms.ids).tolist()
     num_documents = partition.num_documents
     expected = math.prod(length / num_documents for length in lengths) * num_documents
-    is_bounded = expected > FEW_MATCHES
-    postings = partition.postings(terms.ids, with_impacts=is_bounded)
-    if postings.impacts is None or not is_bounded:
-        is_bounded = False
+    bounded = bounded_postings(partition, terms, average) if expected > FEW_MATCHES else None
+    if bounded is None:
+        postings = partition.postings(terms.ids, with_impacts=False)
         last, windows = last_documents(postings), _every_window(num_documents)
     else:
-        last, bounds = block_bounds(postings, postings.impacts, terms, average)
-        windows = windows_of(postings, last, bounds, every=True)
-    lists = (*postings.buffers, last, is_bounded)
+        postings, last = bounded.postings, bounded.last
+        windows = windows_of(bounded, every=True)
+    lists = (*postings.buffers, last, bounded is not None)
     return Intersection(postings, min(lengths), lists, windows)
 
 

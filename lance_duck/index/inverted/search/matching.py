@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.index.inverted.codecs.problems import check_code
+from lance_duck.index.inverted.costs import MOST_PRUNED_TERMS
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.scores import accumulate
@@ -16,6 +17,8 @@ Float32s = NDArray[np.float32]
 Documents = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
+SLOTS = readonly(np.arange(MOST_PRUNED_TERMS))
+"""The slots of distinct words that all have one term."""
 _NO_MASK = readonly(np.empty(0, np.bool_))
 
 
@@ -40,6 +43,9 @@ class WeightedTerms:
     @classmethod
     def plain(cls, ids: NDArray[np.int64], weights: Float32s, *, every: bool = False) -> WeightedTerms:
         """Build the terms of distinct words with one term each. Ids are -1 for terms that the partition lacks."""
+        count = len(ids)
+        if count <= MOST_PRUNED_TERMS and min(ids.tolist(), default=-1) >= 0:
+            return cls(ids, weights, SLOTS[:count], count, every)
         slots = np.flatnonzero(ids >= 0)
         return cls(ids[slots], weights[slots], slots, len(ids), every)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lance_duck.index.inverted.codecs.problems import check_code
 from lance_duck.index.inverted.costs import DOCUMENT_POSITIONS, MOST_PRUNED_TERMS, WAITING_DOCUMENTS
 from lance_duck.index.inverted.partition import InvertedPartition
-from lance_duck.index.inverted.search.best import scoring_of
+from lance_duck.index.inverted.search.best import TermScoring
 from lance_duck.index.inverted.search.intersect import Intersection, intersected
 from lance_duck.index.inverted.search.matching import Documents, Float32s, Mask, WeightedTerms
 from lance_duck.kernels.jit import readonly
@@ -68,7 +68,7 @@ def best_phrases(
         mask: bool (documents,), whether each document may match. None if all documents may match.
 
     Returns:
-        Documents and scores, in any order. None if the partition does not store position blocks, or the phrase has too
+        Documents and scores, best first. None if the partition does not store position blocks, or the phrase has too
         many words. The caller must then read the positions of all documents.
 
     Raises:
@@ -77,8 +77,8 @@ def best_phrases(
     """
     if len(terms.ids) < terms.num_slots:
         return _NONE
-    prepared = prepared_phrase(partition, terms, order, average, keys, mask)
-    return None if prepared is None else prepared.best(k)
+    prepared = prepared_phrase(partition, terms, order, average, keys)
+    return None if prepared is None else prepared.best(k, mask)
 
 
 class BestOfPhrase:
@@ -86,11 +86,11 @@ class BestOfPhrase:
 
     Args:
         found: The postings of the words.
-        scoring: The argument `scoring` of `kernels.postings.search.best`.
+        scoring: The scoring.
         phrase: The argument `phrase` of `kernels.postings.search.phrases`, or None if no document has all words.
     """
 
-    def __init__(self, found: Intersection, scoring: Any, phrase: Any) -> None:
+    def __init__(self, found: Intersection, scoring: TermScoring, phrase: Any) -> None:
         self._found = found
         self._scoring = scoring
         self._phrase = phrase
@@ -101,15 +101,15 @@ class BestOfPhrase:
         positions: int = 0 if self._phrase is None else self._phrase[0].nbytes + self._phrase[1].nbytes
         return 2 * self._found.postings.nbytes + positions
 
-    def best(self, k: int | None) -> tuple[Documents, Float32s]:
-        """Return the k best documents, or all documents, in any order.
+    def best(self, k: int | None, mask: Mask | None = None) -> tuple[Documents, Float32s]:
+        """Return the k best documents, or all documents, best first.
 
         If a document has too many positions for the buffer, the search is repeated with a larger buffer.
 
         Raises:
             CorruptError: Postings or positions are corrupt.
         """
-        found, count = self._found, len(self._found.postings)
+        found, count, scoring = self._found, len(self._found.postings), self._scoring.over(mask)
         if self._phrase is None:
             return _NONE
         best = np.empty(found.shortest if k is None else min(k, found.shortest), np.float32)
@@ -124,7 +124,7 @@ class BestOfPhrase:
                 np.empty((2, most), np.int64),
             )
             code = find_best_phrases(
-                found.lists, self._scoring, found.windows, self._phrase, (best, documents), work, pool, reading, counts
+                found.lists, scoring, found.windows, self._phrase, (best, documents), work, pool, reading, counts
             )
             check_code(code, "postings or positions", found.postings.where, "term")
             if not counts[2]:
@@ -138,17 +138,16 @@ def prepared_phrase(
     order: PhraseOrder,
     average: float,
     keys: NDArray[np.uint64],
-    mask: Mask | None = None,
 ) -> BestOfPhrase | None:
     """Prepare a search by the arguments of `best_phrases`, or return None like it. The partition has all terms.
 
     Raises:
         UnsupportedError, CorruptError: See `best_phrases`.
     """
-    if terms.num_slots > MOST_PRUNED_TERMS or (terms.weights == 0).any():
+    if terms.num_slots > MOST_PRUNED_TERMS or 0 in terms.weights.tolist():
         return None
     found = intersected(partition, terms, average)
-    scoring = scoring_of(terms, partition.norms(average), mask, keys)
+    scoring = TermScoring.of(terms, partition.norms(average), keys)
     if not found.shortest:
         return BestOfPhrase(found, scoring, None)
     blocks = partition.position_blocks(terms.ids)

@@ -13,7 +13,7 @@ Score bounds determine which blocks are skipped.
     windows    (terms, windows), upper bound of a term's contribution in a window of ids, 0 without documents;
                the highest score in each window, negative if no document can match; the windows, most promising first;
                number of ids in a window
-    best       output: scores of the best documents, unordered; their ids. The array sizes are the requested count
+    best       output: scores of the best documents, best first; their ids. The array sizes are the requested count
     counts     output, two numbers, initially 0: number of documents found, number of blocks decoded
 """
 
@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel
-from lance_duck.kernels.postings.scores import norm_of, score_of
-from lance_duck.kernels.postings.search.heap import push, score_to_reach
+from lance_duck.kernels.postings.scores import SLACK, norm_of, score_of
+from lance_duck.kernels.postings.search.heap import order_best, push, score_to_reach
 from lance_duck.kernels.postings.search.intersect import intersect_promising, score_row
 from lance_duck.kernels.postings.search.reading import count_of, decode_known
 
@@ -50,7 +50,7 @@ def find_best_of_term(
     Args:
         postings: Postings of the term.
         scoring: Weights, norms and sort keys of documents.
-        bounds: Upper bound of the term's contribution in each block.
+        bounds: Upper bound of the term's contribution in each block, before `SLACK`.
         order: Blocks in descending order of their bounds.
         least: Minimum score.
         best: Output: scores and ids of the best documents.
@@ -68,7 +68,7 @@ def find_best_of_term(
     for number in range(len(order)):
         block = order[number]
         threshold = score_to_reach(scores, num_best, least)
-        if bounds[block] < threshold:
+        if bounds[block] * SLACK < threshold:
             break
         code = decode_known(postings, 0, block, ids, frequencies)
         if code != status.OK:
@@ -81,6 +81,7 @@ def find_best_of_term(
             score = score_of(weights[0], frequencies[i], norm_of(norms, document))
             if score >= threshold:
                 num_best = push(scores, documents, keys, num_best, score, document)
+    order_best(scores, documents, keys, num_best)
     counts[0] = num_best
     return status.OK
 
@@ -117,5 +118,6 @@ def find_best_of_all(
                 return int(code)
             if score >= threshold:
                 num_best = push(scores, documents, keys, num_best, score, work[5][0, i])
+    order_best(scores, documents, keys, num_best)
     counts[0] = num_best
     return status.OK

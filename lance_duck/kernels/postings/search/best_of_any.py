@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel, subroutine
 from lance_duck.kernels.postings.scores import SLACK, norm_of, score_of
-from lance_duck.kernels.postings.search.heap import push, score_to_reach
+from lance_duck.kernels.postings.search.heap import order_best, push, score_to_reach
 from lance_duck.kernels.postings.search.intersect import (
     LOOKED_UP,
     ROWS_BEFORE,
@@ -94,6 +94,7 @@ def find_best_of_any(
             )
         if code != status.OK:
             return int(code)
+    order_best(scores, best[1], scoring[3], num_best)
     counts[0] = num_best
     return status.OK
 

@@ -32,6 +32,22 @@ def push(scores: Any, documents: Any, keys: Any, num_best: Any, score: Any, docu
         return num_best + 1
     if not _is_worse(scores[0], keys[documents[0]], score, keys[document]):
         return num_best
+    _sink(scores, documents, keys, num_best, score, document)
+    return num_best
+
+
+@subroutine
+def order_best(scores: Any, documents: Any, keys: Any, num_best: Any) -> None:
+    """Sort the documents of a heap, best first."""
+    for end in range(num_best - 1, 0, -1):
+        score, document = scores[end], documents[end]
+        scores[end], documents[end] = scores[0], documents[0]
+        _sink(scores, documents, keys, end, score, document)
+
+
+@subroutine
+def _sink(scores: Any, documents: Any, keys: Any, num_best: Any, score: Any, document: Any) -> None:
+    """Replace the root of the heap by a document."""
     place = np.int64(0)
     while True:
         below = place * 2 + 1
@@ -47,7 +63,6 @@ def push(scores: Any, documents: Any, keys: Any, num_best: Any, score: Any, docu
         place = below
     scores[place] = score
     documents[place] = document
-    return num_best
 
 
 @subroutine

@@ -26,7 +26,7 @@ from lance_duck.kernels.jit import kernel, subroutine
 from lance_duck.kernels.postings.lanes import unpack_lanes
 from lance_duck.kernels.postings.packing import read_varint
 from lance_duck.kernels.postings.positions import GROUP, LANES
-from lance_duck.kernels.postings.search.heap import push, score_to_reach
+from lance_duck.kernels.postings.search.heap import order_best, push, score_to_reach
 from lance_duck.kernels.postings.search.intersect import ROWS_BEFORE, intersect_promising, score_row
 from lance_duck.kernels.postings.search.reading import block_of_posting, count_of, read_frequencies
 
@@ -107,6 +107,7 @@ def find_best_phrases(
     num_best, code = _drain(postings, scoring[3], phrase, best, work, pool, reading, num_waiting, num_best, counts)
     if code != status.OK or counts[2]:
         return int(code)
+    order_best(scores, best[1], scoring[3], num_best)
     counts[0] = num_best
     return status.OK
 

@@ -27,11 +27,11 @@ def test_whole_columns_and_single_terms_return_the_same_rows(tmp_path, monkeypat
         monkeypatch.setattr(columns, "READ_MEANWHILE", meanwhile)
         found, file = term_columns(partition, 1 << 20)
         everything = read_columns(file, TYPES)
-        assert not found.are_whole(TYPES)
+        assert found.whole_blobs(TYPES) is None
         for is_whole in whole:
             arrays = found.read(TYPES, ids)
             assert [each.to_pylist() for each in arrays] == [[each[i].as_py() for i in ids] for each in everything]
-            assert found.are_whole(TYPES) == is_whole
+            assert (found.whole_blobs(TYPES) is not None) == is_whole
 
 
 def test_a_column_is_read_whole_once_single_reads_cost_as_much(tmp_path, monkeypatch) -> None:
@@ -41,7 +41,7 @@ def test_a_column_is_read_whole_once_single_reads_cost_as_much(tmp_path, monkeyp
     seen = []
     for _ in range(4):
         found.read({layout.POSTING: layout.BLOBS}, np.array([1]))
-        seen.append(found.are_whole({layout.POSTING: layout.BLOBS}))
+        seen.append(found.whole_blobs({layout.POSTING: layout.BLOBS}) is not None)
     assert seen == [False, False, True, True]
 
 
@@ -50,7 +50,7 @@ def test_a_column_above_the_limit_is_not_cached_whole(tmp_path) -> None:
     found, _ = term_columns(partition, 10)
     found.read(TYPES, np.array([1]))
     assert not found.keep(TYPES)
-    assert not found.are_whole(TYPES)
+    assert found.whole_blobs(TYPES) is None
 
 
 def test_terms_are_read_once_one_by_one_or_in_batches() -> None:

@@ -10,6 +10,7 @@ from lance_duck.errors import CorruptError
 from lance_duck.index.inverted.codecs import blocks
 from lance_duck.index.inverted.codecs.scores import inverse_frequencies
 from lance_duck.index.inverted.partition import InvertedPartition
+from lance_duck.index.inverted.postings import PostingBlocks
 from lance_duck.index.inverted.search import WeightedTerms, best_documents, intersect, matching_documents
 from lance_duck.index.inverted.search.intersect import last_documents
 
@@ -96,6 +97,13 @@ def test_descending_first_documents_are_detected(tmp_path) -> None:
         last_documents(replace(sound, blocks=replace(sound.blocks, data=data)))
 
 
+def replace_postings(partition: InvertedPartition, broken: PostingBlocks) -> None:
+    """Let a partition return postings that replace its own, to all searches."""
+    places = np.arange(len(broken))
+    partition.postings = lambda ids, with_impacts=True: broken  # type: ignore[method-assign]
+    partition.source_of = lambda ids: (broken.blocks, broken.impacts, broken.lengths, places)  # type: ignore[method-assign]
+
+
 @pytest.mark.parametrize("few", [0, 1 << 30])
 @pytest.mark.parametrize("form", FORMS)
 def test_damaged_postings_of_required_words_are_detected(tmp_path, monkeypatch, form, few) -> None:
@@ -105,7 +113,7 @@ def test_damaged_postings_of_required_words_are_detected(tmp_path, monkeypatch, 
     data = sound.blocks.data.copy()
     data[20:60] ^= 0xFF
     broken = replace(sound, blocks=replace(sound.blocks, data=data))
-    partition.postings = lambda ids, with_impacts: broken  # type: ignore[method-assign]
+    replace_postings(partition, broken)
     terms = WeightedTerms.plain(np.array([0, 1]), np.ones(2, np.float32), every=True)
     with pytest.raises(CorruptError, match="postings"):
         best_documents(partition, terms, 15.0, np.arange(2000, dtype=np.uint64), 1999)
@@ -129,7 +137,7 @@ def test_overlapping_blocks_are_detected(tmp_path, words, k) -> None:
     moved = offsets.copy()
     moved[block + 1 :] += len(overlapping) - (offsets[block + 1] - offsets[block])
     broken = replace(sound, blocks=replace(sound.blocks, data=data, offsets=moved))
-    partition.postings = lambda ids: broken  # type: ignore[method-assign]
+    replace_postings(partition, broken)
     terms = WeightedTerms.plain(np.array(words), np.ones(len(words), np.float32))
     with pytest.raises(CorruptError, match="postings"):
         matching_documents(partition, terms, 2.0)
@@ -144,7 +152,7 @@ def test_damaged_postings_are_detected(tmp_path, form) -> None:
     data = sound.blocks.data.copy()
     data[20:60] ^= 0xFF
     broken = replace(sound, blocks=replace(sound.blocks, data=data))
-    partition.postings = lambda ids: broken  # type: ignore[method-assign]
+    replace_postings(partition, broken)
     terms = WeightedTerms.plain(np.array([0]), np.ones(1, np.float32))
     keys = np.arange(2000, dtype=np.uint64)
     with pytest.raises(CorruptError, match="postings"):
