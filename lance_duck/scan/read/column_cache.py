@@ -136,7 +136,7 @@ class DecodedColumns:
         return None if any(piece.null_count for piece in pieces) else DecodedNumbers(pieces)
 
     def _pieces(self, read: Read, most: int) -> list[pa.Array] | None:
-        """Return the values of a column, or None if they are, or seem to be, larger than `most` bytes."""
+        """Return the values of a column. None if their total size exceeds, or probably exceeds, `most` bytes."""
         pieces: list[pa.Array] = []
         size = count = 0
         for piece in self._read(read):
@@ -152,7 +152,7 @@ class DecodedColumns:
 
 
 def _is_text(type_: pa.DataType) -> bool:
-    """Return whether a column is one of strings."""
+    """Return whether the values of a type are strings."""
     return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
 
 
