@@ -158,14 +158,13 @@ def check_words(dataset: ld.LanceDataset, table: pa.Table) -> None:
     assert found.to_pydict() == expected.to_pydict()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_views_of_random_logs_equal_a_dict(seed: int, tmp_path: Path) -> None:
-    life = Life(random.Random(seed), str(tmp_path / "t.lance"), stable=seed == 2)
+    life = Life(random.Random(seed), str(tmp_path / "t.lance"), stable=seed == 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ld.MemWalWarning)
-        for _ in range(2):
-            for _ in range(7):
-                life.step()
-            check(life, "flushed")
-            check(life, "fresh")
+        for _ in range(12):
+            life.step()
+        check(life, "flushed")
+        check(life, "fresh")
     assert by_id(ld.dataset(life.path).to_table()) == rounded(life.rows(None))

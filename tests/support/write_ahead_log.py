@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import shutil
 import uuid
 import warnings
 from pathlib import Path
@@ -54,6 +56,13 @@ class ShardWriter:
         (self.folder / "manifest").mkdir(parents=True)
         (self.folder / "wal").mkdir()
         self.publish()
+
+    def copied(self, path: str) -> ShardWriter:
+        """Copy the table, and return the writer of the copy's shard."""
+        shutil.copytree(self.path, path)
+        other = copy.deepcopy(self)
+        other.path, other.folder = path, Path(path) / "_mem_wal" / self.name
+        return other
 
     def publish(self) -> None:
         """Write the next manifest."""

@@ -25,10 +25,10 @@ def rows(ids: list[int], x: int) -> pa.Table:
     return pa.table([ids, [x * i for i in ids], [[float(i), x] for i in ids]], schema=SCHEMA)
 
 
-@pytest.fixture
-def shard(tmp_path: Path) -> ShardWriter:
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> ShardWriter:
     """A table of rows 0 to 5. The log has new rows 1 and 7, deletes row 2, and has a newer entry with rows 3 and 7."""
-    path = str(tmp_path / "t.lance")
+    path = str(tmp_path_factory.mktemp("kept") / "t.lance")
     ld.write_dataset(rows([*range(6)], 1), path, max_rows_per_file=4)
     create_log(path)
     shard = ShardWriter(path)
@@ -39,6 +39,12 @@ def shard(tmp_path: Path) -> ShardWriter:
     return shard
 
 
+@pytest.fixture
+def shard(kept: ShardWriter, tmp_path: Path) -> ShardWriter:
+    """A copy of `kept` that a test may change."""
+    return kept.copied(str(tmp_path / "t.lance"))
+
+
 FLUSHED = {0: 0, 1: 10, 3: 3, 4: 4, 5: 5, 7: 70}
 FRESH = {**FLUSHED, 3: 300, 7: 700}
 
@@ -47,9 +53,9 @@ def values(table: pa.Table) -> dict[int, int]:
     return dict(zip(table["id"].to_pylist(), table["x"].to_pylist(), strict=True))
 
 
-def test_rows_of_the_log_replace_rows_of_the_table(shard: ShardWriter) -> None:
+def test_rows_of_the_log_replace_rows_of_the_table(kept: ShardWriter) -> None:
     for log, expected in (("flushed", FLUSHED), ("fresh", FRESH), (None, {i: i for i in range(6)})):
-        dataset = ld.dataset(shard.path, log=log)
+        dataset = ld.dataset(kept.path, log=log)
         assert values(dataset.to_table()) == expected
         assert dataset.count_rows() == len(expected)
         assert dataset.count_rows("x >= 10") == sum(x >= 10 for x in expected.values())
@@ -125,12 +131,12 @@ CHANGES: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_changes_are_rejected_and_write_nothing(name: str, shard: ShardWriter) -> None:
-    dataset = ld.dataset(shard.path, log="flushed")
-    before = sorted(Path(shard.path).parent.rglob("*"))
+def test_changes_are_rejected_and_write_nothing(name: str, kept: ShardWriter) -> None:
+    dataset = ld.dataset(kept.path, log="flushed")
+    before = sorted(Path(kept.path).parent.rglob("*"))
     with pytest.raises(UnsupportedError, match=r"write-ahead log.*cannot be changed or checked; open it without log"):
         CHANGES[name](dataset)
-    assert sorted(Path(shard.path).parent.rglob("*")) == before
+    assert sorted(Path(kept.path).parent.rglob("*")) == before
 
 
 ROW_IDS: dict[str, Callable[[Any], object]] = {
@@ -147,11 +153,11 @@ ROW_IDS: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("name", ROW_IDS)
-def test_row_ids_are_rejected(name: str, shard: ShardWriter) -> None:
+def test_row_ids_are_rejected(name: str, kept: ShardWriter) -> None:
     with pytest.raises(
         UnsupportedError, match=r"does not have row ids.*use the primary key, or open the table without"
     ):
-        ROW_IDS[name](ld.dataset(shard.path, log="fresh"))
+        ROW_IDS[name](ld.dataset(kept.path, log="fresh"))
 
 
 def test_other_versions_and_modes_are_rejected(shard: ShardWriter) -> None:
@@ -220,23 +226,23 @@ def test_sql_reads_rows_of_the_log(shard: ShardWriter) -> None:
         "DROP TABLE t",
     ],
 )
-def test_sql_cannot_change_tables_that_are_read_with_their_log(statement: str, shard: ShardWriter) -> None:
-    with ld.connect(str(Path(shard.path).parent), log="fresh") as con:
+def test_sql_cannot_change_tables_that_are_read_with_their_log(statement: str, kept: ShardWriter) -> None:
+    with ld.connect(str(Path(kept.path).parent), log="fresh") as con:
         with pytest.raises(UnsupportedError, match="the connection is read-only; open the connection without log"):
             con.execute(statement)
         assert con.execute("SELECT count(*) FROM t").fetchall() == [(6,)]
 
 
 @pytest.mark.parametrize("statement", ["UPDATE t SET x = 1", "INSERT INTO t SELECT * FROM t", "DELETE FROM t"])
-def test_sql_cannot_change_a_given_view(statement: str, shard: ShardWriter) -> None:
-    with ld.connect({"t": ld.dataset(shard.path, log="fresh")}) as con:
+def test_sql_cannot_change_a_given_view(statement: str, kept: ShardWriter) -> None:
+    with ld.connect({"t": ld.dataset(kept.path, log="fresh")}) as con:
         with pytest.raises(UnsupportedError, match="cannot be changed or checked; open it without log"):
             con.execute(statement)
         assert dict(con.execute("SELECT id, x FROM t").fetchall()) == FRESH
 
 
-def test_sql_reads_only_the_newest_version_of_a_log(shard: ShardWriter) -> None:
-    with ld.connect({"t": shard.path}, log="fresh") as con, pytest.raises(UnsupportedError, match="newest version"):
+def test_sql_reads_only_the_newest_version_of_a_log(kept: ShardWriter) -> None:
+    with ld.connect({"t": kept.path}, log="fresh") as con, pytest.raises(UnsupportedError, match="newest version"):
         con.execute("SELECT * FROM t AT (VERSION => 1)")
 
 
