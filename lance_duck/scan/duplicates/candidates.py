@@ -11,7 +11,7 @@ Int64s = NDArray[np.int64]
 UInt64s = NDArray[np.uint64]
 
 
-def groups_of(keys: UInt64s) -> Int64s:
+def equal_groups(keys: UInt64s) -> Int64s:
     """Return a group number for each row of a matrix: equal rows have equal numbers."""
     order = np.lexsort(keys.T)
     ordered = keys[order]

@@ -20,7 +20,7 @@ from lance_duck.index.registry import kind_named
 from lance_duck.index.reuse import reuse_of
 from lance_duck.interrupts import Stopped
 from lance_duck.rows import fragments_in_bitmap
-from lance_duck.scan.duplicates.candidates import candidate_pairs, groups_of
+from lance_duck.scan.duplicates.candidates import candidate_pairs, equal_groups
 from lance_duck.scan.duplicates.parameters import MinHashParameters
 from lance_duck.scan.duplicates.segments import minhash_segments, read_segment
 from lance_duck.scan.duplicates.shingles import ShingledTexts, Shingler
@@ -57,9 +57,9 @@ def near_duplicates(table: TableScan, column: str, threshold: float, filter_: Fi
         raise InvalidInputError(
             "threshold", where="near_duplicates", expected="more than 0, up to 1", found=repr(threshold)
         )
-    search = _Search.over(table, field, filter_)
+    search = _DuplicateSearch.over(table, field, filter_)
     keys = search.signed.keys
-    groups = groups_of(keys)
+    groups = equal_groups(keys)
     repeated = np.flatnonzero(np.bincount(groups)[groups] > 1)
     firsts, copies = search.equal_texts(repeated, groups)
     pairs = [_Pairs(firsts, copies, np.ones(len(firsts)))]
@@ -100,7 +100,7 @@ class _Signed:
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class _DuplicateSearch:
     """One search in one version."""
 
     table: TableScan
@@ -109,7 +109,7 @@ class _Search:
     signed: _Signed
 
     @classmethod
-    def over(cls, table: TableScan, column: Field, filter_: FilterLike | None) -> _Search:
+    def over(cls, table: TableScan, column: Field, filter_: FilterLike | None) -> _DuplicateSearch:
         """Sign all rows, by an index where there is one."""
         snapshot = table.snapshot
         path = field_path(snapshot.schema, column.id) or column.name
@@ -150,7 +150,7 @@ class _Search:
         digests = np.concatenate([np.empty((0, 3), np.uint64), *(texts.digests for _, texts in self._texts(rows))])
         has_text = digests[:, 0] > 0  # always, unless an index is wrong
         rows, digests = rows[has_text], digests[has_text]
-        equal = groups_of(np.column_stack([groups[rows].astype(np.uint64), digests]))
+        equal = equal_groups(np.column_stack([groups[rows].astype(np.uint64), digests]))
         order = np.lexsort((self._row_ids(self.signed.addresses[rows]), equal))
         is_first = np.ones(len(order), np.bool_)
         is_first[1:] = equal[order][1:] != equal[order][:-1]

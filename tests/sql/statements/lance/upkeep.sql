@@ -366,3 +366,26 @@ SHOW MAINTENANCE ON small;
 --> enabled | false
 SELECT list(version ORDER BY version) FROM lance_versions('small');
 --> [1, 2, 3, 4]
+
+--= OPTIMIZE … ORDER BY sorts all rows, and refuses what is no column
+
+CREATE TABLE lance.sorted AS SELECT (i * 7) % 10 AS Key, i AS n, {'a': -i} AS st FROM range(10) r(i);
+--> 10
+INSERT INTO sorted VALUES (NULL, 10, NULL);
+--> 1
+OPTIMIZE sorted ORDER BY key DESC NULLS FIRST, n WITH (target_rows_per_fragment = 5);
+--> compact | … | …
+SELECT list(key ORDER BY rowid) FROM sorted;
+--> [None, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
+OPTIMIZE TABLE sorted ORDER BY st.a;
+--> compact | … | …
+SELECT list(n ORDER BY rowid) FROM sorted;
+--> [9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 10]
+OPTIMIZE sorted ORDER BY key + 1;
+--! not a column to sort by: expected column [ASC | DESC] [NULLS FIRST | NULLS LAST], found key + 1
+OPTIMIZE sorted ORDER BY;
+--! not a column to sort by
+OPTIMIZE sorted ORDER BY nope;
+--! column 'nope' is not in the schema
+OPTIMIZE sorted ORDER BY key WITH (defer_index_remap = true);
+--! order_by with defer_index_remap

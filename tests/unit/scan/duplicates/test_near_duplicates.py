@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import lance_duck as ld
 from lance_duck.errors import CorruptError, InvalidInputError, NotIndexableError, UnsupportedError
-from lance_duck.scan.duplicates.candidates import candidate_pairs, groups_of
+from lance_duck.scan.duplicates.candidates import candidate_pairs, equal_groups
 from lance_duck.scan.duplicates.parameters import MinHashParameters
 from lance_duck.scan.duplicates.search import near_duplicates
 from lance_duck.scan.duplicates.shingles import Shingler
@@ -104,7 +104,7 @@ def test_candidates_are_the_pairs_that_share_a_key(rows: list[tuple[int, ...]], 
     expected = [pair for pair in combinations(range(len(rows)), 2) if (keys[pair[0]] == keys[pair[1]]).any()]
     assert sorted(pairs) == expected
     assert all(len(left) <= most for left, _ in candidate_pairs(keys, most))
-    groups = groups_of(keys)
+    groups = equal_groups(keys)
     for one, other in combinations(range(len(rows)), 2):
         assert (groups[one] == groups[other]) == (rows[one] == rows[other])
 
