@@ -51,7 +51,8 @@ def _ordinate(data: Bytes, at: Any, big: Any) -> Any:
 
 @subroutine
 def _grow(box: NDArray[np.float64], data: Bytes, at: Any, count: Any, step: Any, big: Any) -> Any:
-    """Widen a box by points. A point with a NaN ordinate does not count. The caller has checked the range."""
+    """Widen a box by points. Returns the number of points with NaN. The caller has checked the range."""
+    without = 0
     for i in range(count):
         x, y = _ordinate(data, at + i * step, big), _ordinate(data, at + i * step + 8, big)
         if x == x and y == y:
@@ -59,12 +60,16 @@ def _grow(box: NDArray[np.float64], data: Bytes, at: Any, count: Any, step: Any,
             box[1] = y if not box[1] <= y else box[1]
             box[2] = x if not box[2] >= x else box[2]
             box[3] = y if not box[3] >= y else box[3]
+        else:
+            without += 1
+    return without
 
 
 @subroutine
 def _read(data: Bytes, at: Any, end: Any, box: NDArray[np.float64]) -> Any:
-    """Widen a box by one geometry with all its parts. Returns a status."""
+    """Widen a box by one geometry with all its parts. Returns a status. Points with NaN make the box NaN."""
     left = np.int64(1)
+    without = np.int64(0)
     while left > 0:
         if end - at < 5:
             return status.TOO_SHORT
@@ -86,7 +91,7 @@ def _read(data: Bytes, at: Any, end: Any, box: NDArray[np.float64]) -> Any:
         if kind == 1:
             if end - at < step:
                 return status.TOO_SHORT
-            _grow(box, data, at, 1, step, big)
+            without += _grow(box, data, at, 1, step, big)
             at += step
             continue
         if end - at < 4:
@@ -107,8 +112,10 @@ def _read(data: Bytes, at: Any, end: Any, box: NDArray[np.float64]) -> Any:
                 at += 4
             if count > (end - at) // step:
                 return status.TOO_SHORT
-            _grow(box, data, at, count, step, big)
+            without += _grow(box, data, at, count, step, big)
             at += count * step
+    if without:
+        box[:] = np.nan
     return status.OK
 
 
@@ -121,7 +128,7 @@ def wkb_boxes(offsets: NDArray[Any], data: Bytes, valid: NDArray[np.bool_], boxe
         data: Bytes of the values.
         valid: bool (n,), whether a value is not null. Others are skipped.
         boxes: float64 (n, 4), output, filled with NaN by the caller: xmin, ymin, xmax, ymax. The row of a geometry
-            without points stays NaN.
+            without points, or with a NaN, stays NaN.
 
     Returns:
         A status, with the number of the value.
