@@ -10,8 +10,8 @@ page_data.lance
 nulls.lance
     nulls  binary, one row: the rows of null geometries (see `rows.row_set_bytes.row_address_map`)
 
-Geometries without points, and those with a NaN, appear in neither file. DuckDB's functions may be true for NaN, so a
-search returns these rows as well: see `index.left_out`. The details message is empty, and the version is 0, which
+Geometries without points, those with a NaN, and those that DuckDB may refuse appear in neither file. DuckDB's functions
+may be true for NaN, so a search returns these rows as well: see `index.left_out`. The details message is empty, and the version is 0, which
 identifies rows by stable row id if the table has stable row ids.
 """
 

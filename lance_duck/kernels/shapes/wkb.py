@@ -67,9 +67,14 @@ def _grow(box: NDArray[np.float64], data: Bytes, at: Any, count: Any, step: Any,
 
 @subroutine
 def _read(data: Bytes, at: Any, end: Any, box: NDArray[np.float64]) -> Any:
-    """Widen a box by one geometry with all its parts. Returns a status. Points with NaN make the box NaN."""
+    """Widen a box by one geometry with all its parts. Returns a status.
+
+    The box becomes NaN if there is a NaN, or something that DuckDB may refuse: parts with other ordinates than the
+    whole, parts of the wrong kind, collections in collections, and trailing bytes.
+    """
     left = np.int64(1)
     without = np.int64(0)
+    outer, outer_step = np.int64(0), np.int64(0)
     while left > 0:
         if end - at < 5:
             return status.TOO_SHORT
@@ -88,6 +93,10 @@ def _read(data: Bytes, at: Any, end: Any, box: NDArray[np.float64]) -> Any:
         if form > 3 or kind < 1 or kind > 7:
             return status.BAD_CODE
         step = np.int64(16) + (8 if has_z else 0) + (8 if has_m else 0)
+        if outer == 0:
+            outer, outer_step = kind, step + (1 if has_m else 0)
+        elif outer_step != step + (1 if has_m else 0) or kind > 3 or (outer != 7 and kind != outer - 3):
+            without += 1
         if kind == 1:
             if end - at < step:
                 return status.TOO_SHORT
@@ -114,7 +123,7 @@ def _read(data: Bytes, at: Any, end: Any, box: NDArray[np.float64]) -> Any:
                 return status.TOO_SHORT
             without += _grow(box, data, at, count, step, big)
             at += count * step
-    if without:
+    if without or at != end:
         box[:] = np.nan
     return status.OK
 
@@ -127,8 +136,8 @@ def wkb_boxes(offsets: NDArray[Any], data: Bytes, valid: NDArray[np.bool_], boxe
         offsets: Offsets of the values, int32 or int64 (n + 1).
         data: Bytes of the values.
         valid: bool (n,), whether a value is not null. Others are skipped.
-        boxes: float64 (n, 4), output, filled with NaN by the caller: xmin, ymin, xmax, ymax. The row of a geometry
-            without points, or with a NaN, stays NaN.
+        boxes: float64 (n, 4), output, filled with NaN by the caller: xmin, ymin, xmax, ymax. It stays NaN without
+            points, and for geometries that DuckDB may refuse.
 
     Returns:
         A status, with the number of the value.
