@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Final
@@ -58,6 +59,7 @@ def run_workload(folder: str) -> None:
     _use_blobs(f"{folder}/blobs.lance")
     _change(write_dataset(_plain(), f"{folder}/changed.lance"))
     _index(write_dataset(_plain(), f"{folder}/indexed.lance"))
+    _index_places(f"{folder}/places.lance")
     _analyse()
     _read_foreign_layouts()
     _search(write_dataset(_vectors(), f"{folder}/vectors.lance"))
@@ -261,6 +263,15 @@ def _index(ds: LanceDataset) -> None:
     ds.delete("id = 4")
     ds.optimize.optimize_indices()
     ds.to_table(filter="id = 7 OR f64 < 0.01")
+
+
+def _index_places(path: str) -> None:
+    """Build and search an R-tree over points in WKB."""
+    point = struct.pack("<BIdd", 1, 1, 2.0, 3.0)
+    for type_ in (pa.binary(), pa.large_binary()):
+        field = pa.field("g", type_, metadata={"ARROW:extension:name": "geoarrow.wkb"})
+        rows = pa.table([pa.array([point, None] * 50, type_)], schema=pa.schema([field]))
+        write_dataset(rows, path, mode="overwrite").create_scalar_index("g", "RTREE")
 
 
 def _search(ds: LanceDataset) -> None:

@@ -41,7 +41,7 @@ from lance_duck.duck.statement.tokens import LONGEST
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 _MAYBE: Final = re.compile(
-    r"\b(where|on)\b.*(like\b|~|->|\bjson_extract|\^@|@>|<@|&&|\b(distinct|or|glob|similar)\b|\bin\s+[\w\"]"
+    r"\b(where|on)\b.*(like\b|~|->|\bjson_extract|\bst_\w+\s*\(|\^@|@>|<@|&&|\b(distinct|or|glob|similar)\b|\bin\s+[\w\"]"
     r"|\b(contains|prefix|suffix|lower|upper|regexp_\w+|(starts|ends)_with|(list|array)_(contains|has\w*))\s*\()",
     re.IGNORECASE | re.DOTALL,
 )

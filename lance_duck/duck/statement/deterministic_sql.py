@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from sqlglot import exp
 
 from lance_duck.duck.statement.placeholders import LISTED
+from lance_duck.scan.sql.boxes import BOX_FUNCTIONS, GEOMETRY_FUNCTIONS
 
 Node: TypeAlias = Any
 """A node of sqlglot's syntax tree."""
@@ -29,9 +30,11 @@ _TEXTS: Final = (
 _NEW: Final = (exp.ArrayContainedBy,) if hasattr(exp, "ArrayContainedBy") else ()  # older sqlglot swaps the operands
 _LISTS: Final = (exp.ArrayContains, exp.ArrayContainsAll, exp.ArrayOverlaps, *_NEW)
 JSON: Final = (exp.JSONExtract, exp.JSONExtractScalar)
-_FUNCTIONS: Final = (*_TEXTS, *_LISTS, *JSON, exp.NullSafeEQ, exp.NullSafeNEQ)
+_POINTS: Final = (exp.StPoint,) if hasattr(exp, "StPoint") else ()
+_FUNCTIONS: Final = (*_TEXTS, *_LISTS, *_POINTS, *JSON, exp.NullSafeEQ, exp.NullSafeNEQ)
 _FIELDS: Final = (exp.Array, exp.Dot, exp.Bracket)
 _TEXT_CALLS: Final = frozenset({"prefix", "suffix", "ends_with", "starts_with", "contains", "regexp_full_match"})
+_BOX_CALLS: Final = BOX_FUNCTIONS | frozenset(GEOMETRY_FUNCTIONS)
 _LIST_CALLS: Final = frozenset(
     f"{type_}_{name}" for type_ in ("list", "array") for name in ("contains", "has", "has_any", "has_all")
 )
@@ -39,6 +42,7 @@ CONDITION_FUNCTIONS: Final = (
     *(*sorted(_TEXT_CALLS), "regexp_matches", "lower", "upper", "lcase", "ucase"),
     *("~~", "~~*", "~~~", "like_escape", "ilike_escape", "^@", "+", "-", "*"),
     *("->", "->>", *(f"json_extract{name}" for name in ("", "_path", "_string", "_path_text"))),
+    *sorted(_BOX_CALLS),
     *(*sorted(_LIST_CALLS), "@>", "<@", "&&", "list_value", "struct_extract", "array_extract"),
 )
 """DuckDB functions and operators of conditions, in addition to comparisons."""
@@ -50,7 +54,7 @@ _QUERY: Final = (
 )
 _CASTS: Final = frozenset(
     {"TINYINT", "SMALLINT", "INT", "BIGINT", "UTINYINT", "USMALLINT", "UINT", "UBIGINT", "VARCHAR", "TEXT", "DATE"}
-    | {"FLOAT", "DOUBLE", "TIMESTAMP", "BOOLEAN"}
+    | {"FLOAT", "DOUBLE", "TIMESTAMP", "BOOLEAN", "GEOMETRY"}
 )
 _JOINS: Final = frozenset({"", "INNER", "CROSS", "LEFT", "RIGHT", "SEMI", "ANTI", "OUTER"})
 
@@ -62,8 +66,8 @@ def is_plain_condition(node: Node, aliases: Iterable[str], *, lists: bool = Fals
         node: The expression.
         aliases: Table aliases, in lower case. Each column must be qualified.
         lists: Accept parameters that replace number lists. See `LiftedText`.
-        functions: Accept functions of strings, lists and JSON, and struct fields. The caller must check that macros do
-            not override `CONDITION_FUNCTIONS`.
+        functions: Accept functions of strings, lists, JSON and geometries, and struct fields. The caller must check
+            that macros do not override `CONDITION_FUNCTIONS`.
     """
     known = set(aliases)
     kinds = (*_CONDITION, *_FUNCTIONS, *_FIELDS) if functions else _CONDITION
@@ -76,7 +80,7 @@ def is_plain_condition(node: Node, aliases: Iterable[str], *, lists: bool = Fals
 
 
 def calls_functions(node: Node) -> bool:
-    """Return whether a condition tests strings, lists or JSON, or compares with IS DISTINCT FROM."""
+    """Return whether a condition tests strings, lists, JSON or geometries, or compares with IS DISTINCT FROM."""
     return node.find(exp.Like, *_FUNCTIONS) is not None or any(part.args.get("field") for part in node.find_all(exp.In))
 
 
@@ -129,7 +133,9 @@ def _is_known(part: Node) -> bool:
         case exp.Column():
             return _has_only(part, "this", "table") and isinstance(part.this, exp.Identifier | exp.Star)
         case exp.Anonymous():
-            return str(part.this).lower() in _TEXT_CALLS | _LIST_CALLS and _has_only(part, "this", "expressions")
+            return str(part.this).lower() in _TEXT_CALLS | _LIST_CALLS | _BOX_CALLS and _has_only(
+                part, "this", "expressions"
+            )
         case exp.ArrayContains() | exp.ArrayContainsAll() | exp.ArrayOverlaps():
             return _has_only(part, "this", "expression")
         case exp.JSONExtract() | exp.JSONExtractScalar():

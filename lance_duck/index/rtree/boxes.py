@@ -31,7 +31,7 @@ def is_geometry(type_: pa.DataType) -> bool:
 
 
 def boxes_of(geometries: pa.Array, rows: pa.Array) -> Boxes:
-    """Return the bounding box of each geometry. Null geometries and geometries without points have NaN.
+    """Return the bounding box of each geometry. It is NaN for null geometries, and without points or with a NaN.
 
     Args:
         geometries: Values of a storage type that `is_geometry` accepts.

@@ -10,9 +10,9 @@ page_data.lance
 nulls.lance
     nulls  binary, one row: the rows of null geometries (see `rows.row_set_bytes.row_address_map`)
 
-Geometries without points, and points with a NaN, appear in neither file. DuckDB's functions may be true for NaN, so a
-search returns these rows as well: see `index.left_out`. The details message is empty, and the version is 0, which
-identifies rows by stable row id if the table has stable row ids.
+Geometries without points, those with a NaN, and those that DuckDB may refuse appear in neither file. DuckDB's functions
+may be true for NaN, so a search returns these rows as well: see `index.left_out`. The details message is empty. The
+version is 0, which identifies rows by stable row id if the table has stable row ids.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ def _ordinate(data: Bytes, at: Any, big: Any) -> Any:
 
 @subroutine
 def _grow(box: NDArray[np.float64], data: Bytes, at: Any, count: Any, step: Any, big: Any) -> Any:
-    """Widen a box by points. A point with a NaN ordinate does not count. The caller has checked the range."""
+    """Widen a box by points. Returns the number of points with NaN. The caller has checked the range."""
+    without = 0
     for i in range(count):
         x, y = _ordinate(data, at + i * step, big), _ordinate(data, at + i * step + 8, big)
         if x == x and y == y:
@@ -59,12 +60,21 @@ def _grow(box: NDArray[np.float64], data: Bytes, at: Any, count: Any, step: Any,
             box[1] = y if not box[1] <= y else box[1]
             box[2] = x if not box[2] >= x else box[2]
             box[3] = y if not box[3] >= y else box[3]
+        else:
+            without += 1
+    return without
 
 
 @subroutine
 def _read(data: Bytes, at: Any, end: Any, box: NDArray[np.float64]) -> Any:
-    """Widen a box by one geometry with all its parts. Returns a status."""
+    """Widen a box by one geometry with all its parts. Returns a status.
+
+    The box becomes NaN if there is a NaN, or something that DuckDB may refuse: parts with other ordinates than the
+    whole, parts of the wrong kind, collections in collections, and trailing bytes.
+    """
     left = np.int64(1)
+    without = np.int64(0)
+    outer, outer_step = np.int64(0), np.int64(0)
     while left > 0:
         if end - at < 5:
             return status.TOO_SHORT
@@ -83,10 +93,14 @@ def _read(data: Bytes, at: Any, end: Any, box: NDArray[np.float64]) -> Any:
         if form > 3 or kind < 1 or kind > 7:
             return status.BAD_CODE
         step = np.int64(16) + (8 if has_z else 0) + (8 if has_m else 0)
+        if outer == 0:
+            outer, outer_step = kind, step + (1 if has_m else 0)
+        elif outer_step != step + (1 if has_m else 0) or kind > 3 or (outer != 7 and kind != outer - 3):
+            without += 1
         if kind == 1:
             if end - at < step:
                 return status.TOO_SHORT
-            _grow(box, data, at, 1, step, big)
+            without += _grow(box, data, at, 1, step, big)
             at += step
             continue
         if end - at < 4:
@@ -107,8 +121,10 @@ def _read(data: Bytes, at: Any, end: Any, box: NDArray[np.float64]) -> Any:
                 at += 4
             if count > (end - at) // step:
                 return status.TOO_SHORT
-            _grow(box, data, at, count, step, big)
+            without += _grow(box, data, at, count, step, big)
             at += count * step
+    if without or at != end:
+        box[:] = np.nan
     return status.OK
 
 
@@ -120,8 +136,8 @@ def wkb_boxes(offsets: NDArray[Any], data: Bytes, valid: NDArray[np.bool_], boxe
         offsets: Offsets of the values, int32 or int64 (n + 1).
         data: Bytes of the values.
         valid: bool (n,), whether a value is not null. Others are skipped.
-        boxes: float64 (n, 4), output, filled with NaN by the caller: xmin, ymin, xmax, ymax. The row of a geometry
-            without points stays NaN.
+        boxes: float64 (n, 4), output, filled with NaN by the caller: xmin, ymin, xmax, ymax. It stays NaN without
+            points, and for geometries that DuckDB may refuse.
 
     Returns:
         A status, with the number of the value.

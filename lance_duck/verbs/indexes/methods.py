@@ -59,8 +59,9 @@ class IndexChanges(VectorIndexChanges):
 
         Args:
             column: Dotted path of the column.
-            index_type: Case-insensitive "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "NGRAM" or, for
-                full-text search, "INVERTED" (alias "FTS"), or an `IndexConfig`.
+            index_type: Case-insensitive "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "NGRAM", "JSON"
+                (with the parameters path and target_index_type), "RTREE" or, for full-text search, "INVERTED" (alias
+                "FTS"), or an `IndexConfig`.
             name: Name of the index. Defaults to "{column}_idx". A number is appended if a different index has that
                 name.
             replace: Replace an index of this name over this column.
