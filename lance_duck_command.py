@@ -521,7 +521,7 @@ def index(
     kind: Annotated[
         str,
         typer.Option(
-            help="btree, bitmap, label_list, zonemap, bloomfilter, ngram, rtree or fts; json with SQL; for vectors ivf_pq."
+            help="btree, bitmap, label_list, zonemap, bloomfilter, ngram, rtree or fts; for vectors ivf_pq and others."
         ),
     ] = ("btree"),
     name: Annotated[str | None, typer.Option(help="Index name. Default: derived from the column.")] = None,

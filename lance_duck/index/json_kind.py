@@ -207,6 +207,10 @@ class JsonKind:
         return Details(0, message.SerializeToString(deterministic=True))
 
 
+WHOLE: JsonKind = JsonKind("$", (), BTREE)
+"""The kind over whole documents, which stands for all kinds over paths."""
+
+
 def problem_of(details: bytes) -> str:
     """Return why `JsonKind.of` does not support a segment's details."""
     message = _message(details)

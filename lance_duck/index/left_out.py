@@ -30,7 +30,7 @@ class LeavingOut(Protocol):
         """Return the ids or addresses of all rows with an entry. Reads all entries."""
 
 
-def left_out(snapshot: Snapshot, segment: Segment, index: LeavingOut) -> RowSet:
+def rows_left_out(snapshot: Snapshot, segment: Segment, index: LeavingOut) -> RowSet:
     """Return the addresses of live rows without an entry. Computed once per version.
 
     If the segment has as many entries as its fragments have rows, nothing is read.

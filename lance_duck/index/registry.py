@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from lance_duck import lazy
-from lance_duck.errors import InternalError, UnsupportedError
+from lance_duck.errors import UnsupportedError
 from lance_duck.index.kind import IndexKind
 
 if TYPE_CHECKING:
@@ -60,11 +60,7 @@ class KindEntry:
         return cls(kind.name, kind.type_url, lambda: kind)
 
 
-def _no_path() -> IndexKind:
-    raise InternalError("a JSON index needs a path")
-
-
-_JSON: Final = KindEntry("Json", "/lance.index.pb.JsonIndexDetails", _no_path)
+_JSON: Final = KindEntry("Json", "/lance.index.pb.JsonIndexDetails", lambda: json_kind.WHOLE)
 _VECTOR: Final = KindEntry("Vector", "/lance.index.pb.VectorIndexDetails", lambda: vector.VECTOR)
 
 KINDS: Final[tuple[KindEntry, ...]] = (

@@ -11,7 +11,7 @@ from lance_duck.forks import Lock
 from lance_duck.index.catalog import Segment
 from lance_duck.index.coverage_check import check_complete, is_doubtful
 from lance_duck.index.kind import Answer, ScalarIndex
-from lance_duck.index.left_out import LeavingOut, left_out
+from lance_duck.index.left_out import LeavingOut, rows_left_out
 from lance_duck.index.names import covered_rows
 from lance_duck.index.opened import OpenedSegment, broken, opened_segment
 from lance_duck.index.query import Overlaps, Query
@@ -47,7 +47,7 @@ def answer(snapshot: Snapshot, segment: Segment, index: ScalarIndex, query: Quer
     result = index.search(query)
     maybe = covered_rows(snapshot, segment, result.maybe)
     if isinstance(query, Overlaps) and isinstance(index, LeavingOut):
-        return Answer.at_most(maybe | left_out(snapshot, segment, index))
+        return Answer.at_most(maybe | rows_left_out(snapshot, segment, index))
     if result.is_exact:
         return Answer.exactly(maybe)
     return Answer(covered_rows(snapshot, segment, result.sure) if result.sure else RowSet({}), maybe)

@@ -316,7 +316,7 @@ def test_each_verb_of_a_statement_is_in_a_title_or_its_syntax() -> None:
         (("CREATE INDEX",), set(indexes._COMMON)),
         (("Vector indexes",), indexes._VECTOR),
         (
-            ("BTREE", "ZONEMAP", "BLOOMFILTER", "INVERTED"),
+            ("BTREE", "ZONEMAP", "BLOOMFILTER", "JSON", "RTREE", "INVERTED"),
             set(indexes._SCALAR) - {"split_identifiers", "split_on_numerics", "preserve_original", "index_operators"},
         ),
         (("match",), MATCH_OPTIONS["match"]),
