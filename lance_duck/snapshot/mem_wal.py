@@ -4,8 +4,8 @@
     _mem_wal/{shard}/wal/{bits}.arrow         rows in write order; {bits}: the position, in the same form
     _mem_wal/{shard}/{folder of an SSTable}/  a table of rows that are not merged into the main table yet
 
-This package never changes the log. The log's index entry stores the last merged SSTable of each shard: see
-`snapshot.shards`.
+This package never changes these files. The log's index entry stores the last merged SSTable of each shard: see
+`snapshot.shards`. `optimize.log_compaction` merges SSTables.
 """
 
 from __future__ import annotations
