@@ -75,12 +75,15 @@ def text_case(name: str, asked: Sequence[tuple[Any, str]], path: str, index: Any
         "ids": words.ids,
     }
 
-    def asking(search: Search, texts: Sequence[Any]) -> Callable[[], object]:
+    def asking(search: Search, texts: Sequence[Any], first: int = 0) -> Callable[[], object]:
         """Return a function that asks all queries, or the next ones if they are more."""
-        turns = cycle([texts[i : i + QUERIES] for i in range(0, len(texts), QUERIES)])
-        return lambda: run(search, next(turns))
+        turns = [texts[i : i + QUERIES] for i in range(0, len(texts), QUERIES)]
+        turn = cycle(turns[first * len(turns) // 3 :] + turns[: first * len(turns) // 3])
+        return lambda: run(search, next(turn))
 
-    contestants = {who: asking(search, [q for q, _ in asked]) for who, search in searches.items()}
+    contestants = {  # the searches share their caches, so they begin with different queries
+        who: asking(search, [q for q, _ in asked], number) for number, (who, search) in enumerate(searches.items())
+    }
     if index is not None:
         searcher = index.searcher()
         find = lambda q: searcher.search(index.parse_query(q, ["s"]), K).hits  # noqa: E731
