@@ -202,3 +202,24 @@ def test_geoparquet_comes_in_with_its_crs(tmp_path: Path) -> None:
     assert json.loads(metadata[b"ARROW:extension:metadata"])["crs"] == crs
     dataset.create_scalar_index("g", "RTREE")
     assert dataset.to_table(filter=BOX.format(0, 0, 2, 2))["id"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("library", [lance, ld])
+@pytest.mark.filterwarnings("ignore::lance_duck.IndexWarning")
+def test_damaged_files_are_scanned_or_harmless(library: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "t.lance")
+    lance.write_dataset(wkb_table([point(i % 9, i // 9) for i in range(81)]), path, data_storage_version="2.1")
+    library.dataset(path).create_scalar_index("g", IndexConfig("rtree", {"page_size": 4}))
+    whole = ld.dataset(path).to_table(filter=BOX.format(2, 2, 4, 4))
+    rng = Random(11)
+    for file in Path(path).glob("_indices/*/*"):
+        content = file.read_bytes()
+        for number in range(12):
+            damaged = bytearray(content)
+            start = len(content) // 2 if number % 2 else 0  # the second half has metadata and footer
+            damaged[start + rng.randrange(len(content) - start)] ^= 1 << rng.randrange(8)
+            file.write_bytes(damaged[: -5 if number == 11 else None])
+            found = ld.dataset(path).to_table(filter=BOX.format(2, 2, 4, 4))
+            assert found.num_rows <= whole.num_rows  # a changed box or row may hide rows, as in every index
+        file.write_bytes(content)
+    assert ld.dataset(path).to_table(filter=BOX.format(2, 2, 4, 4)) == whole
