@@ -79,8 +79,9 @@ def create_index(
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table. Workers must be able to access it.
         column: Dotted path of the column.
-        kind: "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "NGRAM", "RTREE", "INVERTED" (or "FTS"),
-            "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ". Case-insensitive.
+        kind: "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "NGRAM", "JSON", "RTREE", "INVERTED" (or
+            "FTS"), "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ".
+            Case-insensitive.
         name: Name of the index. By default "{column}_idx".
         replace: Replace an existing index with this name on this column.
         train: Build the index from all rows. If False, the index does not cover any rows until `optimize_indices` runs.

@@ -181,7 +181,8 @@ def test_dictionaries_are_indexed_by_value_if_supported(ds: ld.LanceDataset) -> 
         (("id", "INVERTED"), NotIndexableError, "Inverted does not support column 'id'"),
         (("id", "NGRAM"), NotIndexableError, "NGram does not support column 'id'"),
         (("id", "FTS"), NotIndexableError, "Inverted"),
-        (("Name", "RTREE"), NotIndexableError, "RTREE"),
+        (("Name", "RTREE"), NotIndexableError, "RTree does not support column 'Name'"),
+        (("Name", "FM"), NotIndexableError, "FM"),
         (("vector", "IVF_PQ"), NotIndexableError, "IVF_PQ"),
         (("id", 7), InvalidInputError, "7"),
         (("id", IndexConfig("btree", 7)), InvalidInputError, "index_type"),  # type: ignore[arg-type]
