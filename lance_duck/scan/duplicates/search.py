@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_duck.arguments import unknown_column
@@ -30,6 +31,8 @@ from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.snapshot.overlays import without_overlaid
+from lance_duck.snapshot.with_log import refuse_row_ids
+from lance_duck.wire.column_path import split_path
 from lance_duck.wire.index import IndexMetadata
 from lance_duck.wire.schema import Field
 
@@ -50,8 +53,9 @@ def near_duplicates(table: TableScan, column: str, threshold: float, filter_: Fi
 
     Raises:
         InvalidInputError: The column does not exist, or the threshold is not in (0, 1].
-        UnsupportedError: The column does not contain texts.
+        UnsupportedError: The column does not contain texts, or the version contains the rows of a write-ahead log.
     """
+    refuse_row_ids(table.snapshot)
     field = _text_column(table.snapshot, column)
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 < threshold <= 1:
         raise InvalidInputError(
@@ -192,7 +196,12 @@ class _DuplicateSearch:
         for start in range(0, len(rows), _PAIRS_AT_ONCE):
             part = rows[start : start + _PAIRS_AT_ONCE]
             batches = list(taker.batches(taker.by_address, self.signed.addresses[part], projection))
-            yield part, self.shingler.shingles(pa.chunked_array([batch.column(0) for batch in batches]))
+            yield part, self.shingler.shingles(pa.chunked_array([self._text_of(batch) for batch in batches]))
+
+    def _text_of(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the texts of taken rows. A take returns the whole struct of a nested column."""
+        texts = batch.column(0)
+        return texts if len(steps := split_path(self.path)) == 1 else pc.struct_field(texts, steps[1:])
 
 
 def _indexed(

@@ -50,10 +50,13 @@ def _by_methods(reranker: Any, candidates: RerankCandidates) -> Any:
     """Call the method of a LanceDB reranker that fits the search. Distances and scores are scaled, as in LanceDB."""
     rows, query = candidates.rows, candidates.query
     has_vector, has_words = (name in rows.schema.names for name in (DISTANCE, SCORE))
-    if not has_words:
-        return reranker.rerank_vector(query, rows)
-    if not has_vector:
-        return reranker.rerank_fts(query, rows)
+    method = "rerank_vector" if not has_words else "rerank_fts" if not has_vector else "rerank_hybrid"
+    if not hasattr(reranker, method):
+        raise WrongTypeError(
+            "rerank", where="search", expected=f"an object with the method {method}", found=type(reranker).__name__
+        )
+    if method != "rerank_hybrid":
+        return getattr(reranker, method)(query, rows)
     near = _scaled_rows(rows.filter(pc.is_valid(rows.column(DISTANCE))).drop_columns([SCORE]), DISTANCE, "ascending")
     match = _scaled_rows(rows.filter(pc.is_valid(rows.column(SCORE))).drop_columns([DISTANCE]), SCORE, "descending")
     return reranker.rerank_hybrid(query, near, match)
@@ -68,6 +71,9 @@ def _scaled_rows(rows: pa.Table, name: str, order: str) -> pa.Table:
 
 def _ranking_of_table(result: pa.Table, candidates: RerankCandidates) -> RerankedRows:
     """Return the ranking in a table, whose rows are best first."""
+    for name in (_ROW_ID, RELEVANCE):
+        if result.schema.names.count(name) > 1:
+            raise InvalidInputError("the table", where=_WHERE, expected=f"one column {name}", found="several")
     if _ROW_ID not in result.schema.names:
         raise InvalidInputError(
             "the table has no `_rowid`, which tells its rows apart",
@@ -102,6 +108,8 @@ def _numbers(values: Any, count: int, what: str) -> NDArray[np.float32]:
         raise WrongTypeError(what, where=_WHERE, expected="numbers, one per candidate, or a table", found=found)
     try:
         scores = np.asarray(values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values)
+        if scores.dtype.kind not in "biufO":
+            raise TypeError(f"type {scores.dtype}")
         with np.errstate(over="ignore"):
             numbers: NDArray[np.float32] = scores.astype(np.float32)
     except (TypeError, ValueError, RuntimeError) as error:

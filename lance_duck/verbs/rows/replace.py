@@ -64,6 +64,8 @@ def replace_rows(
         RetryableError: Other changes were committed first.
     """
     names = _columns_of(base, predicate)
+    if schema is None and isinstance(data, Sequence) and not data:
+        schema = base.schema.arrow
     with reading(data, schema) as reader:
         staged = stage_append(reader, base, settings)
     try:

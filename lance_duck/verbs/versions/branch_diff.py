@@ -66,9 +66,18 @@ def diff_schema(before: Snapshot, after: Snapshot) -> pa.Schema:
     """Return the columns of a diff: the kind of change, the row id, and the columns of the second version.
 
     Raises:
-        UnsupportedError: A column has another type in the first version, or contains blobs.
+        UnsupportedError: A column has another type or another name in the first version, or contains blobs.
     """
     old, new = before.schema, after.schema
+    names = {field.id: field.name for field in old.fields if field.name not in new.names}
+    for field in new.fields:
+        if field.id in names and field.name not in old.names:
+            raise UnsupportedError(
+                "a column has different names",
+                where=_WHERE,
+                found=f"{names[field.id]!r} and {field.name!r}",
+                remedy="rename it in one branch",
+            )
     for field in new.fields:
         if any(each.blob_version for each in field.walk()):
             raise UnsupportedError("branches with blobs cannot be compared", where=_WHERE, found=field.name)
@@ -90,7 +99,7 @@ def _by_id(before: TableScan, after: TableScan, first: str, second: str) -> _Pai
         raise UnsupportedError(
             "rows of the branches cannot be told apart without stable row ids",
             where=_WHERE,
-            remedy="pass the columns of a key: on=[…]",
+            remedy="pass the columns of a key: on=[…], in SQL key := […]",
         )
     base = before.snapshot.checkout(_fork(before.snapshot, first, second))
     (old_ids, old_base), (new_ids, new_base) = (_ids(table, base) for table in (before, after))

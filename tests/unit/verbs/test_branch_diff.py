@@ -119,3 +119,13 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     branch.drop_columns(["v"])
     assert ds.branches.diff("main", "a", ["k"]).num_rows == 0
     assert ds.branches.diff("a", "main", ["k"]).schema.names == ["change_type", "_rowid", "k", "v"]
+
+
+def test_a_column_that_one_branch_renamed_is_refused(tmp_path: Path) -> None:
+    ds = table(tmp_path / "t")
+    branch = ds.create_branch("dev")
+    branch.alter_columns({"path": "v", "name": "w"})
+    branch.update({"w": "'x'"}, where="k = 1")
+    for on in (None, ["k"]):
+        with pytest.raises(UnsupportedError, match="different names: found 'v' and 'w'"):
+            ds.branches.diff("main", "dev", on)

@@ -40,6 +40,7 @@ from lance_duck.verbs.writing.staged import StagedRows
 
 _SYNTAX: Final = "REPLACE table WHERE condition AS SELECT …"
 _READING: Final = frozenset({"select", "from", "values", "with", "table"})
+_RANDOM: Final = frozenset({"random", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "nextval", "currval"})
 _TYPES: Final = {"deleted": "BIGINT", "inserted": "BIGINT"}
 
 
@@ -135,6 +136,14 @@ class ReplaceStatement(TableStatement):
         """Reject conditions that depend on more than the columns of one row."""
         where = self.delete.where
         refuse_identifiers(table, (where,))
+        tokens = where.tokens
+        random = [token.word for i, token in enumerate(tokens) if token.word in _RANDOM and where.text_at(i + 1) == "("]
+        if random:
+            raise UnsupportedError(
+                "the condition of REPLACE must return the same result for the same row",
+                where=f"table {table.name}",
+                found=f"{random[0]}()",
+            )
         if any(
             token.word in ("select", "from") and where.text_at(i - 1) == "(" for i, token in enumerate(where.tokens)
         ):

@@ -394,6 +394,8 @@ REPLACE trips WHERE rowid = 1 AS VALUES (1, 'b');
 --! rowid, _rowid and _rowaddr are not available
 REPLACE trips WHERE id = 1 AS VALUES (1, 'b') RETURNING id;
 --! REPLACE does not have RETURNING
+REPLACE trips WHERE random() < 0.5 AS VALUES (1, 'b');
+--! the condition of REPLACE must return the same result for the same row
 REPLACE trips WHERE id = 1;
 --! REPLACE needs WHERE and AS
 REPLACE trips AS VALUES (1, 'b');

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.write_ahead_log import create_log
 
 import lance_duck as ld
 from lance_duck.errors import CorruptError, InvalidInputError, NotIndexableError, UnsupportedError
@@ -136,3 +137,13 @@ def test_details_that_contradict_themselves_are_corrupt(numbers: dict[str, int])
     later = index_pb2.MinHashLshIndexDetails(num_hashes=4, num_bands=2, shingle_size=2, signature_version=1)
     with pytest.raises(UnsupportedError, match="unknown signatures"):
         MinHashParameters.of(later.SerializeToString(), "index 'i'")
+
+
+def test_nested_texts_are_compared_and_views_of_logs_are_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "t.lance")
+    texts = [{"u": {"t": text}} for text in ("a b c d", "x", "a b c d")] + [None, {"u": None}]
+    nested = ld.write_dataset(pa.table({"s": texts}), path)
+    assert found(nested.near_duplicates("s.u.t")) == [(0, 2, 1.0)]
+    create_log(path)
+    with pytest.raises(UnsupportedError, match="does not have row ids"):
+        ld.dataset(path, log="fresh").near_duplicates("s.u.t")

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
+from lance_duck.errors import InvalidInputError
 from lance_duck.rerankers import LinearCombinationReranker, MMRReranker, MRRReranker, RRFReranker
 
 QUERY = [1.0, 0.0]
@@ -262,3 +263,24 @@ def test_objects_with_the_methods_of_lancedb_get_scaled_scores(pets: ld.LanceDat
     assert [(row["_rowid"], row["_score"]) for row in match] == [(2, 1.0), (0, 0.0)]
     assert ids(pets.search(QUERY, 1, rerank=reranker)) == [2]
     assert ids(pets.search("puppy", 1, rerank=reranker)) == [1]
+
+
+class OnlyWords:
+    def rerank_hybrid(self, *_: Any) -> None: ...
+
+    def rerank_fts(self, *_: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("rerank", "message"),
+    [
+        (lambda c, _: c.append_column("_rowid", c["_rowid"]), "one column _rowid"),
+        (lambda c, _: c.append_column("_relevance_score", c["id"]).append_column("_relevance_score", c["id"]), "one"),
+        (lambda c, _: [1j] * len(c), "relevance scores.*complex"),
+        (lambda c, _: np.zeros(len(c), "datetime64[s]"), "relevance scores.*datetime"),
+        (OnlyWords(), "rerank_vector, found OnlyWords"),
+    ],
+)
+def test_results_that_are_not_a_ranking_are_refused(pets: ld.LanceDataset, rerank: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        pets.search(QUERY, 1, rerank=rerank)

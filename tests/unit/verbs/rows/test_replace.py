@@ -166,3 +166,8 @@ def test_a_replacement_equals_its_model(
         with pytest.raises(DataMismatchError):
             ds.replace_where(f"k >= {key}", pa.table({"k": after}, schema))
     assert ld.dataset(ds.uri).to_table().column("k").to_pylist() == expected
+
+
+def test_an_empty_list_only_deletes(table: ld.LanceDataset) -> None:
+    assert table.replace_where("k = 1", [])["num_deleted_rows"] == 2
+    assert table.to_table()["v"].to_pylist() == ["b", "d"]
