@@ -216,6 +216,9 @@ def test_declarations_are_checked(texts: ld.LanceDataset) -> None:
         texts.set_embedding_function("text", "text", "lengths")
     with pytest.raises(WrongTypeError, match="embedder: expected a function"):
         ld.register_embedder("x", 3)
+    for call in (lambda: ld.register_embedder(lengths), lambda: ld.register_embedder(5, lengths)):  # type: ignore[call-overload]
+        with pytest.raises(WrongTypeError, match=r'name: expected a string, found .*@register_embedder\("name"\)'):
+            call()
 
 
 def test_several_vector_columns_have_their_own_functions(tmp_path: Path) -> None:
