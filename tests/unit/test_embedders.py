@@ -57,6 +57,17 @@ def test_a_text_is_searched_as_a_vector(texts: ld.LanceDataset) -> None:
     assert CALLS[3:] == [["zz"]]
 
 
+@pytest.mark.parametrize("column", [None, "vec"])
+def test_prepared_searches_embed_a_text(texts: ld.LanceDataset, column: str | None) -> None:
+    near = texts.prepare_search(column, k=1, columns=["id"])
+    assert near("four").equals(texts.search("four", 1, columns=["id"]))
+    assert near.ids("ccc")[1].tolist() == [0.0]
+    texts.set_embedding_function("vec", "text", "other")
+    texts.create_scalar_index("text", "INVERTED", with_position=False)
+    with pytest.raises(InvalidInputError, match="embedding function 'other' of column 'vec': not registered"):
+        near("ccc")
+
+
 def test_rerankers_get_the_text(texts: ld.LanceDataset) -> None:
     seen: list[Any] = []
 
