@@ -199,7 +199,7 @@ class _ThreadedPart(_Threaded[Any]):
             return super().__getattr__(name)
 
         @wraps(value)
-        def call(*args: Any, **kwargs: Any) -> Self:
+        def call(*args: Any, **kwargs: Any) -> _ThreadedPart:
             value(*args, **kwargs)
             return self
 
