@@ -11,6 +11,7 @@ Never here: what the methods do.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -102,6 +103,10 @@ def _awaited(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate
     return call  # type: ignore[return-value]  # `self` is a wrapper
 
 
+_PARTS: Final = frozenset(("branches", "merge_insert", "optimize", "prepare", "prepare_search", "tags"))
+"""Attributes that are, and methods that return, objects whose methods are also awaited."""
+
+
 class _Threaded(Generic[_S]):
     """Base of the wrappers. Undeclared methods of the object are also awaited. Other attributes are read directly."""
 
@@ -141,12 +146,15 @@ class _Threaded(Generic[_S]):
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._object, name)
+        if name in _PARTS and not inspect.ismethod(value):
+            return _ThreadedPart(value, self)
         if name.startswith("_") or not callable(value):
             return value
 
         @wraps(value)
         async def call(*args: Any, **kwargs: Any) -> Any:
-            return await self._run(partial(value, *args, **kwargs))
+            result = await self._run(partial(value, *args, **kwargs))
+            return _ThreadedPart(result, self) if name in _PARTS else result
 
         return call
 
@@ -164,6 +172,43 @@ class _Threaded(Generic[_S]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Leave the object open: a dataset does not need to be closed."""
+
+
+class _ThreadedPart(_Threaded[Any]):
+    """A part of a wrapped object, such as its tags. Methods that configure a builder are not awaited, to be chained.
+
+    Args:
+        wrapped: The part.
+        owner: The wrapper of the whole object, which runs the calls.
+    """
+
+    def __init__(self, wrapped: Any, owner: _Threaded[Any]) -> None:
+        super().__init__(wrapped)
+        self._owner = owner
+
+    async def _run(self, work: Callable[[], Any]) -> Any:
+        return await self._owner._run(work)
+
+    async def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the part: run a prepared search or statement, or optimize the table."""
+        return await self._run(partial(self._object, *args, **kwargs))
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._object, name)
+        if getattr(value, "__annotations__", {}).get("return") != "Self":
+            return super().__getattr__(name)
+
+        @wraps(value)
+        def call(*args: Any, **kwargs: Any) -> _ThreadedPart:
+            value(*args, **kwargs)
+            return self
+
+        return call
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close a prepared search or statement."""
+        if hasattr(self._object, "close"):
+            await self.close()
 
 
 class AsyncDataset(_Threaded[LanceDataset]):

@@ -54,8 +54,11 @@ def register_embedder(name: str, embedder: Any = None) -> Any:
         The embedder, or a decorator.
 
     Raises:
-        WrongTypeError: The embedder cannot be called.
+        WrongTypeError: The name is not a string, or the embedder cannot be called.
     """
+    if not isinstance(name, str):
+        found, remedy = type(name).__name__, 'register_embedder("name", function), or @register_embedder("name")'
+        raise WrongTypeError("name", where="register_embedder", expected="a string", found=found, remedy=remedy)
     if embedder is None:
         return lambda function: register_embedder(name, function)
     if not callable(embedder) and not hasattr(embedder, "compute_query_embeddings"):

@@ -3,3 +3,7 @@
 You hold: a dataset, or a selection of its rows (`loading`). You get: datasets and samplers for a DataLoader, and
 tensors. Never here: the choice and order of rows (`loading`).
 """
+
+from lance_duck import lazy
+
+lazy.package(__name__, {})

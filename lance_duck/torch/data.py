@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch.utils import data
 from lance_duck.arguments import checked_calls
 from lance_duck.dataset import LanceDataset as Table
 from lance_duck.dataset import dataset as open_dataset
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.loading.packing import packed_sequences
 from lance_duck.loading.progress import Progress, Reader, Sharing, StoppedPass, passes_as_dicts, passes_of_dicts
 from lance_duck.loading.selection import Granularity, RowSelection
@@ -83,6 +84,7 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
 
     Raises:
         InvalidInputError: An argument is invalid.
+        WrongTypeError: An argument has a wrong type.
         UnsupportedError: The sampler is not a `RankSampler`. Other samplers are not needed, because a row selection
             determines the rows.
     """
@@ -123,9 +125,11 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         self._convert = to_tensor_fn
         self._seed = shuffle
         self._sampler = sampler
-        for name, value, least in (("threads", threads, 0), ("pack", 1 if pack is None else pack, 1)):
-            if value < least:
-                raise InvalidInputError(name, expected=f"{least} or more", found=value)
+        _check_numbers(threads, pack)
+        for name, function in (("to_tensor_fn", to_tensor_fn), ("transform", transform)):
+            if function is not None and not callable(function):
+                found = type(function).__name__
+                raise WrongTypeError(name, where="LanceDataset", expected="a function or None", found=found)
         self._transform, self._threads, self._pack = transform, threads, pack
         self._epoch = 0
         self._progress = Progress()
@@ -413,6 +417,15 @@ def _check_sampler(sampler: object, others: tuple[object, ...]) -> None:
     if any(other is not None for other in others):
         expected = "a sampler without rank, world_size, shard_granularity or shuffle"
         raise InvalidInputError("sampler", where="LanceDataset", expected=expected)
+
+
+def _check_numbers(threads: object, pack: object) -> None:
+    """Raise an error unless the number of threads and of packed tokens, if any, are in range."""
+    for name, value, least in (("threads", threads, 0), ("pack", 1 if pack is None else pack, 1)):
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            raise WrongTypeError(name, where="LanceDataset", expected="a whole number", found=repr(value))
+        if value < least:
+            raise InvalidInputError(name, expected=f"{least} or more", found=value)
 
 
 def _sample(rows: RowSelection, count: int, seed: int) -> RowSelection:

@@ -94,6 +94,42 @@ async def test_methods_of_a_dataset_are_awaited(folder: Path) -> None:
 
 
 @in_loop
+async def test_parts_of_a_dataset_are_awaited(folder: Path) -> None:
+    ds = await ld.dataset_async(folder / "t.lance")
+    await ds.tags.create("first", 1)
+    assert (await ds.tags.list())["first"]["version"] == 1
+    branch = await ds.create_branch("b")
+    assert isinstance(branch, ld.AsyncDataset)
+    assert list(await ds.branches.list()) == ["b"]
+    assert (await ds.optimize.compact_files()).fragments_removed == 3
+    assert (await ds.optimize()).fragments_removed == 0
+    assert (ds.version, await ds.count_rows()) == (3, 10)
+    merge = (await ds.merge_insert("id")).when_not_matched_insert_all().conflict_retries(3)
+    assert (await merge.execute({"id": [9, 10]}))["num_inserted_rows"] == 1
+    async with await ds.prepare_search("v", k=1, columns=["id"]) as near:
+        assert (await near([3.0, 0.0]))["id"].to_pylist() == [3]
+        assert (await near.ids([3.0, 0.0]))[1].tolist() == [0.0]
+    with pytest.raises(ld.InvalidInputError, match="it is closed"):
+        await near([3.0, 0.0])
+    one = await ds.prepare("id = ?", columns=["id"])
+    assert await one.rows(10) == [(10,)]
+    with pytest.raises(AttributeError, match="'Tags' object has no attribute 'creat'; did you mean 'create'"):
+        ds.tags.creat  # noqa: B018
+
+
+@in_loop
+async def test_prepared_statements_are_awaited(folder: Path) -> None:
+    async with ld.connect_async(folder) as con:
+        statement = await con.prepare("SELECT id FROM t WHERE id > ? ORDER BY id")
+        found = [await (await statement(parameters)).fetchall() for parameters in ([7], [8])]
+        assert found == [[(8,), (9,)], [(9,)]]
+        assert await statement.execute([9]) is con
+        await statement.close()
+        with pytest.raises(ld.InvalidInputError, match="the prepared statement is closed"):
+            await statement([7])
+
+
+@in_loop
 async def test_batches_are_iterated(folder: Path) -> None:
     async with ld.dataset_async(folder / "t.lance") as ds, ld.connect_async(folder) as con:
         found = [batch["id"].to_pylist() async for batch in ds.to_batches(["id"], "id < 6", batch_size=3)]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import lance_duck as ld
 from lance_duck import embedders
@@ -57,6 +58,17 @@ def test_a_text_is_searched_as_a_vector(texts: ld.LanceDataset) -> None:
     assert CALLS[3:] == [["zz"]]
 
 
+@pytest.mark.parametrize("column", [None, "vec"])
+def test_prepared_searches_embed_a_text(texts: ld.LanceDataset, column: str | None) -> None:
+    near = texts.prepare_search(column, k=1, columns=["id"])
+    assert near("four").equals(texts.search("four", 1, columns=["id"]))
+    assert near.ids("ccc")[1].tolist() == [0.0]
+    texts.set_embedding_function("vec", "text", "other")
+    texts.create_scalar_index("text", "INVERTED", with_position=False)
+    with pytest.raises(InvalidInputError, match="embedding function 'other' of column 'vec': not registered"):
+        near("ccc")
+
+
 def test_rerankers_get_the_text(texts: ld.LanceDataset) -> None:
     seen: list[Any] = []
 
@@ -69,7 +81,20 @@ def test_rerankers_get_the_text(texts: ld.LanceDataset) -> None:
     assert ids(texts.search("a", 1, rerank=MMRReranker(1))) == [1]
 
 
-@pytest.mark.parametrize("how", ["insert", "append", "sql", "sql select", "fragments", "merge"])
+SOURCE = "USING (FROM (VALUES (3, 'dddd'), (4, NULL), (5, 'ee')) s(id, text)) AS s"
+STATEMENTS = {
+    "sql": "INSERT INTO texts (id, text) VALUES (3, 'dddd'), (4, NULL), (5, 'ee')",
+    "sql select": "INSERT INTO texts (id, text) FROM rows",
+    "copy": "COPY texts (id, text) FROM '{folder}/rows.parquet'",
+    "sql merge": f"MERGE INTO texts {SOURCE} USING (id) WHEN NOT MATCHED THEN INSERT (id, text) VALUES (s.id, s.text)",
+    "by name": f"MERGE INTO texts {SOURCE} ON texts.id = s.id WHEN NOT MATCHED THEN INSERT BY NAME",
+    "returning": f"MERGE INTO texts {SOURCE} USING (id) WHEN MATCHED THEN UPDATE SET vec = [0, 0] "
+    "WHEN NOT MATCHED AND s.id > 5 THEN INSERT (id, text) VALUES (s.id, s.text) "
+    "WHEN NOT MATCHED THEN INSERT (text, id) VALUES (s.text, s.id) RETURNING *",
+}
+
+
+@pytest.mark.parametrize("how", ["insert", "append", "fragments", "merge", *STATEMENTS])
 def test_writes_fill_missing_vectors(texts: ld.LanceDataset, how: str) -> None:
     rows = pa.table({"id": [3, 4, 5], "text": ["dddd", None, "ee"]})
     if how == "insert":
@@ -82,11 +107,15 @@ def test_writes_fill_missing_vectors(texts: ld.LanceDataset, how: str) -> None:
     elif how == "merge":
         texts.merge_insert("id").when_not_matched_insert_all().execute(rows)
     else:
-        source = "FROM rows" if how == "sql select" else "VALUES (3, 'dddd'), (4, NULL), (5, 'ee')"
-        ld.connect(Path(texts.uri).parent).execute(f"INSERT INTO texts (id, text) {source}")
+        folder = Path(texts.uri).parent
+        parquet.write_table(rows, folder / "rows.parquet")
+        con = ld.connect(folder)
+        con.execute(f"EXPLAIN {STATEMENTS[how].format(folder=folder)}")
+        con.execute(STATEMENTS[how].format(folder=folder))
     texts = ld.dataset(texts.uri)
     assert texts.count_rows() == 5
-    assert vectors(texts) == [[1.0, 1.0], [3.0, 1.0], [4.0, 1.0], None, [2.0, 1.0]]
+    found = dict(zip(ids(texts.to_table(["id"])), vectors(texts), strict=True))
+    assert found == {1: [1.0, 1.0], 2: [3.0, 1.0], 3: [4.0, 1.0], 4: None, 5: [2.0, 1.0]}
     assert CALLS == [["dddd", "ee"]]
     texts.insert({"id": [6], "text": ["f"], "vec": pa.array([[9, 9]], SCHEMA.field("vec").type)})
     texts.insert({"id": [7]})
@@ -97,6 +126,30 @@ def test_writes_fill_missing_vectors(texts: ld.LanceDataset, how: str) -> None:
 def test_merges_give_changed_texts_new_vectors(texts: ld.LanceDataset) -> None:
     texts.merge_insert("id").when_matched_update_all().execute({"id": [2], "text": ["dddd"]})
     assert dict(zip(ids(texts.to_table()), vectors(texts), strict=True)) == {1: [1.0, 1.0], 2: [4.0, 1.0]}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO texts VALUES (3, 'ccc', NULL)",
+        "INSERT INTO texts BY NAME SELECT 3 AS id, 'ccc' AS text, NULL AS vec",
+        "REPLACE texts WHERE id = 3 AS VALUES (3, 'ccc', NULL)",
+        f"MERGE INTO texts {SOURCE} USING (id) WHEN NOT MATCHED AND s.id = 3 "
+        "THEN INSERT (id, text, vec) VALUES (s.id, s.text, NULL)",
+    ],
+)
+def test_statements_that_set_null_store_null(texts: ld.LanceDataset, statement: str) -> None:
+    ld.connect(Path(texts.uri).parent).execute(statement)
+    assert vectors(ld.dataset(texts.uri)) == [[1.0, 1.0], [3.0, 1.0], None]
+    assert CALLS == []
+
+
+def test_merges_in_sql_keep_the_vector_of_a_changed_text(texts: ld.LanceDataset) -> None:
+    ld.connect(Path(texts.uri).parent).execute(
+        "MERGE INTO texts USING (SELECT 2 AS id, 'dddd' AS text) AS s USING (id) "
+        "WHEN MATCHED THEN UPDATE SET text = s.text"
+    )
+    assert sorted(vectors(ld.dataset(texts.uri))) == [[1.0, 1.0], [3.0, 1.0]]
 
 
 def test_inserts_return_the_vectors(texts: ld.LanceDataset) -> None:
@@ -216,6 +269,9 @@ def test_declarations_are_checked(texts: ld.LanceDataset) -> None:
         texts.set_embedding_function("text", "text", "lengths")
     with pytest.raises(WrongTypeError, match="embedder: expected a function"):
         ld.register_embedder("x", 3)
+    for call in (lambda: ld.register_embedder(lengths), lambda: ld.register_embedder(5, lengths)):  # type: ignore[call-overload]
+        with pytest.raises(WrongTypeError, match=r'name: expected a string, found .*@register_embedder\("name"\)'):
+            call()
 
 
 def test_several_vector_columns_have_their_own_functions(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from lance_duck.scan.searches.prepared_base import Prepared
 from lance_duck.scan.searches.request import (
     cached_scan,
     cached_words,
+    embedded_query,
     is_plain_search,
     read_table,
     scanned,
@@ -80,6 +81,7 @@ class PreparedVectorSearch(Prepared[_Version[NearestScan]]):
     def __init__(self, handle: HasTable, column: str | None, k: int, options: Mapping[str, Any]) -> None:
         given = search_arguments(handle.table.snapshot, None, k, column, options)
         super().__init__(handle, f"{given['nearest']['column']}, k {k}", "prepare_search")
+        self._column = column
         self._arguments = given
         self._id_arguments = {**given, "columns": [ROW_ID, DISTANCE], "with_row_id": None, "with_row_address": None}
         self._start()
@@ -88,14 +90,15 @@ class PreparedVectorSearch(Prepared[_Version[NearestScan]]):
         """Return the rows nearest to a query, like `LanceDataset.search`.
 
         Args:
-            q: A list, numpy array or Arrow array of numbers. A float32 array is fastest. Or several queries: see
-                `many`.
+            q: A list, numpy array or Arrow array of numbers. A float32 array is fastest. Or a text, if the table's
+                metadata names an embedder for the column. Or several queries: see `many`.
 
         Raises:
             InvalidInputError: The query does not fit the column.
             WrongTypeError: The query does not consist of numbers.
         """
         version = self._version()
+        q = self._embedded(version, q)
         if version.rows is None:
             return read_table(version.table, self._with(q, self._arguments))
         with observed("SEARCH", version.table.snapshot.uri):
@@ -115,6 +118,7 @@ class PreparedVectorSearch(Prepared[_Version[NearestScan]]):
             Row ids, uint64 (n,), and distances, float32 (n,). n is less than k if fewer rows match.
         """
         version = self._version()
+        q = self._embedded(version, q)
         if version.ids is not None and not version.has_row_ids and version.ids.is_plain(q):
             with observed("SEARCH", version.table.snapshot.uri):
                 rows = version.ids.rows_of_one(q)
@@ -138,6 +142,12 @@ class PreparedVectorSearch(Prepared[_Version[NearestScan]]):
         if not is_plain_search(self._arguments):
             return _Version(table, None, None)
         return _Version(table, cached_scan(table, self._arguments), cached_scan(table, self._id_arguments))
+
+    def _embedded(self, version: _Version[NearestScan], q: Any) -> Any:
+        """Return the vector of a text, as in `LanceDataset.search`. Returns other queries unchanged."""
+        if not isinstance(q, str):
+            return q
+        return embedded_query(version.table.snapshot, q, self._column, {"full_text_query": q})  # never words alone
 
     def _with(self, q: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return {**arguments, "nearest": {**arguments["nearest"], "q": q}}

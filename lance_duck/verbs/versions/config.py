@@ -118,6 +118,9 @@ class ConfigChanges(TableMethods):
         `ds.search("text", k, vector_column)` then calls the function that is registered by this name, and writes
         without the vector column call it for their source column. Existing rows do not change.
 
+        LanceDB reads the declaration too. If LanceDB does not know the name, its `add` raises a KeyError, unless the
+        name is registered with LanceDB in that process.
+
         Args:
             vector_column: Column of vectors.
             source_column: Column that the vectors are made of.

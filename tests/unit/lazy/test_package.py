@@ -262,3 +262,8 @@ def test_packages_and_lazy_modules_are_pickled_by_name() -> None:
     assert copied[0] is lance_duck
     assert copied[1].LanceScanner is lance_duck.LanceScanner
     assert not callable(lance_duck)
+
+
+def test_the_modules_of_torch_are_attributes_that_load_torch_on_use() -> None:
+    assert "torch" not in all_loaded("import lance_duck as ld\nld.torch")
+    assert "torch" in all_loaded("import lance_duck as ld\nld.torch.data.LanceDataset")

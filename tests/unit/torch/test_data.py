@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.loading import RowSelection
 
 torch = pytest.importorskip("torch")
@@ -265,6 +265,23 @@ def test_items_are_transformed_in_threads(table: ld.LanceDataset) -> None:
     assert first + ids(again) == ids(rows)
     with pytest.raises(InvalidInputError, match="threads: expected 0 or more, found -1"):
         data.LanceDataset(table, 4, threads=-1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pack": True}, "pack: expected a whole number, found True"),
+        ({"pack": 2.5}, "pack: expected a whole number, found 2.5"),
+        ({"threads": "2"}, "threads: expected a whole number, found '2'"),
+        ({"transform": "x"}, "transform: expected a function or None, found str"),
+        ({"to_tensor_fn": 3}, "to_tensor_fn: expected a function or None, found int"),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_refused_before_reading(
+    table: ld.LanceDataset, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(WrongTypeError, match=message):
+        data.LanceDataset(table, 4, **options)
 
 
 def test_tokens_are_packed(tmp_path: Path) -> None:

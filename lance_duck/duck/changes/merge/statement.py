@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final
 import duckdb
 import pyarrow as pa
 
-from lance_duck.duck.changes.merge.defaults import merged_defaults
+from lance_duck.duck.changes.merge.defaults import merged_defaults, with_vectors
 from lance_duck.duck.changes.merge.join import MergeJoin, Rows, values_of_source
 from lance_duck.duck.changes.merge.keys import KeyPair, SourceKeys
 from lance_duck.duck.changes.merge.source import MERGE_SOURCE, MergeSourceRows, merge_source
@@ -158,11 +158,11 @@ class MergeStatement(TableStatement):
             merge = MergeJoin.of(table, self.alias, self.source_alias, source.columns, actions)
         joined = None if merge is None else self._joined(session, table, ctes, join, merge, keys, source, tables)
         if joined is not None:
-            return joined
+            return with_vectors(table, actions, names, joined[0]), joined[1]
         if keys is not None and not self._reads_all:
             tables = {**tables, SOURCE: keys.rows()}
         defaults = default_values(session, table, merged_defaults(table, actions, names))
-        table = self._read(table, (join, *actions), names, defaults)
+        whole, table = table, self._read(table, (join, *actions), names, defaults)
         matched = self._matched(session, table, ctes, join, tables)
         join = self._nested_loop(session, table, join, matched.num_rows, tables)
         when = "".join(actions)
@@ -173,7 +173,8 @@ class MergeStatement(TableStatement):
                 result = returned_by(session, [sql], self.returning, table, self.alias, tables)
             else:
                 result = counted(session.affected(sql, tables))
-            return changed_shadow(session, table, matched, self.keys), result
+            edits = changed_shadow(session, table, matched, self.keys)
+        return with_vectors(whole, actions, names, edits), result
 
     def _read(
         self, table: TargetTable, clauses: Sequence[str], source: Sequence[str], defaults: Collection[str]

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
+from lance_duck import lazy
 from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.rows.defaults import default_values, left_out
 from lance_duck.duck.changes.rows.shadow import SHADOW, columns_as_sql, temporary_table
@@ -24,6 +25,12 @@ from lance_duck.duck.changes.target import TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.wire.schema import EMBEDDING_FUNCTIONS
+
+if TYPE_CHECKING:
+    from lance_duck import embedders
+else:
+    embedders = lazy.modules(globals(), "lance_duck", "embedders")
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,9 @@ class CopyFromStatement(TableStatement):
         with temporary_table(session, columns_as_sql(table, defaults=defaults), table.name):
             session.explain_query(sql, {})
             session.affected(sql, {})
-            values = ", ".join(column.cast(column.quoted) for column in table.columns)
+            schema = table.dataset.handle.snapshot.schema
+            is_plain = session.explain or EMBEDDING_FUNCTIONS not in schema.metadata
+            read = [column for column in table.columns if is_plain or column in given or column.name in defaults]
+            values = ", ".join(column.cast(column.quoted) for column in read)
             with session.stream(f"SELECT {values} FROM {SHADOW}", {}, table) as reader:  # noqa: S608
-                yield reader
+                yield reader if is_plain else embedders.with_embeddings(reader, schema)
