@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.arguments import checked_call
-from lance_duck.arrow.types import storage_type
+from lance_duck.arrow.types import number_dtype, storage_type
 from lance_duck.errors import CorruptError, InvalidInputError, WrongTypeError
 from lance_duck.wire.schema import EMBEDDING_FUNCTIONS, Schema
 
@@ -117,7 +117,7 @@ class EmbeddingFunction:
         """
         embedder = self.embedder()
         compute = getattr(embedder, "compute_source_embeddings", embedder)
-        vectors = np.zeros((len(values), type_.list_size), type_.value_type.to_pandas_dtype())
+        vectors = np.zeros((len(values), type_.list_size), number_dtype(type_.value_type))
         mask = np.ones(len(values), bool)
         rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
         for start in range(0, len(rows), _AT_ONCE):
@@ -160,7 +160,7 @@ class EmbeddingFunction:
         found: object = len(result) if hasattr(result, "__len__") else type(result).__name__
         if found != count:
             raise InvalidInputError("result of the embedder", where=str(self), expected=f"{count} vectors", found=found)
-        vectors = np.zeros((count, type_.list_size), type_.value_type.to_pandas_dtype())
+        vectors = np.zeros((count, type_.list_size), number_dtype(type_.value_type))
         present = np.ones(count, bool)
         for place, each in enumerate(result):
             if each is None:

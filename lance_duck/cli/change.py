@@ -43,7 +43,7 @@ def compact(
     order_by: Sequence[str] | None = None,
     as_json: bool = False,
 ) -> None:
-    """Merge small fragments and drop deleted rows. Also merges overlays."""
+    """Merge small fragments and drop deleted rows. Also merges overlays, and sorts rows."""
     dataset = open_table(table)
     columns = None if order_by is None else [orderings.ordering_of(dataset, text) for text in order_by]
     with progress_bar("compacting") as progress:

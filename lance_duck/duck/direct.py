@@ -29,7 +29,7 @@ from lance_duck.duck.run.costs import FEW
 from lance_duck.duck.run.named_tables import named, variables
 from lance_duck.duck.settings import About
 from lance_duck.duck.statement.identifiers import folded, quoted
-from lance_duck.duck.statement.lifted import lifted_numbers
+from lance_duck.duck.statement.lifted import without_numbers
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.duck.tables.statement_versions import listing_context, statement_context
 from lance_duck.duck.user_scope import call_as_user
@@ -171,8 +171,8 @@ class DirectReads:
     def _found(self, text: str, parameters: Any) -> tuple[_SelectedTable | None, object, list[Any] | None]:
         """Return the table of a known statement, its state, and the values to compare with."""
         known = self._known.get(text)
-        if known is None and parameters is None and (lifted := lifted_numbers(text)) is not None:
-            known, parameters = self._known.get(lifted[0].text), lifted[1]
+        if known is None and parameters is None and (lifted := without_numbers(text)) is not None:
+            known, parameters = self._known.get(lifted[0]), lifted[1]
         if known is None or known.select is None or known.source is None:
             return None, None, None
         return known.source, known.state, known.select.keys(parameters)
@@ -214,8 +214,8 @@ class DirectReads:
         state = self._names.state()
         if state is None or type(text) is not str or self._execution.writer.in_transaction:
             return
-        lifted = lifted_numbers(text) if parameters is None else None
-        text = text if lifted is None else lifted[0].text
+        lifted = without_numbers(text) if parameters is None else None
+        text = text if lifted is None else lifted[0]
         known = self._known.get(text)
         if known is not None and (known.select is None or (known.state == state and not known.is_stale)):
             return

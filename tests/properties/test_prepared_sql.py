@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from decimal import Decimal
@@ -116,11 +117,19 @@ def change(dataset: ld.LanceDataset, name: str, number: int) -> None:
 _VALUE = re.compile(r"""'[^']*'|"[^"]*\"""")
 """Matches a value in an error: the first one that DuckDB cannot convert depends on its threads."""
 Fetch = Callable[[Any], Any]
+
+
+def arrow(con: Any) -> pa.Table:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # DuckDB prefers relations
+        return con.fetch_arrow_table()
+
+
 FETCHES: list[Fetch] = [
     lambda con: con.fetchall(),
     lambda con: (con.fetchone(), con.fetchmany(2), con.fetchall(), con.fetchone()),
     lambda con: (con.fetchone(), [column[:2] for column in con.description], con.fetchall()),
-    lambda con: con.fetch_arrow_table(),
+    arrow,
     lambda con: con.fetchnumpy(),
     lambda con: (con.rowcount, con.fetchall(), con.fetchall()),
 ]

@@ -91,11 +91,25 @@ def lifted_numbers(sql: str) -> tuple[LiftedText, tuple[int, ...]] | None:
     Returns:
         The new text and the numbers in order, or None for other statements.
     """
-    if len(sql) > _LONGEST or _SELECTS.match(sql) is None or _MAY_HAVE_PARAMETERS.search(sql):
+    tail = _condition_of(sql)
+    if tail is None:
         return None
-    tail = _TAIL.search(sql)
+    numbers = list(_NUMBERS.finditer(sql, tail.start()))
+    text = edited(sql, [Edit(*each.span(), "?") for each in numbers])
+    return LiftedText(text), tuple(int(each[0]) for each in numbers)
+
+
+def without_numbers(sql: str) -> tuple[str, tuple[int, ...]] | None:
+    """Return the same as `lifted_numbers`, with a text that is compared but not analysed."""
+    tail = _condition_of(sql)
     if tail is None:
         return None
     condition = tail[0]
-    text = sql[: tail.start()] + _NUMBERS.sub("?", condition)
-    return LiftedText(text), tuple(map(int, _NUMBERS.findall(condition)))
+    return sql[: tail.start()] + _NUMBERS.sub("?", condition), tuple(map(int, _NUMBERS.findall(condition)))
+
+
+def _condition_of(sql: str) -> re.Match[str] | None:
+    """Return the WHERE clause of a SELECT that compares columns with numbers alone, or None."""
+    if len(sql) > _LONGEST or _SELECTS.match(sql) is None or _MAY_HAVE_PARAMETERS.search(sql):
+        return None
+    return _TAIL.search(sql)

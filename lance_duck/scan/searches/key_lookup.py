@@ -114,7 +114,7 @@ class KeyLookup:
         fragments, outputs = self._table.snapshot.fragments, self._projection.outputs
         if self._projection.dictionaries or any(fragment.deletion_file is not None for fragment in fragments):
             return False
-        is_plain = len(self._paths) == len(outputs) and all(len(path) == 1 for path in self._paths)
+        is_plain = bool(outputs) and len(self._paths) == len(outputs) and all(len(path) == 1 for path in self._paths)
         is_stored = is_plain and not any(path[0] in HIDDEN for path in self._paths)
         return is_stored and self._table.taker.row_shifts is not None
 

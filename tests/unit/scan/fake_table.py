@@ -69,6 +69,7 @@ class FakeSnapshot:
     base: None = None
     has_stable_row_ids: bool = False
     catalog: Any = None
+    log: None = None
     kept: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property
