@@ -185,7 +185,14 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
             batches: Number of batches that the loader returned since the pass began. Default: the batches that this
                 object returned.
             num_workers: Number of workers of the loader, with `batches`.
+
+        Raises:
+            InvalidInputError: A number is negative, or is not a whole number.
+            UnsupportedError: The dataset packs sequences.
         """
+        for name, value in (("batches", batches), ("num_workers", num_workers)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+                raise InvalidInputError(name, where="state_dict", expected="a whole number from 0", found=repr(value))
         if self._pack is not None:
             raise UnsupportedError("packed sequences cannot be continued", where="state_dict")
         sampler = self._sampler

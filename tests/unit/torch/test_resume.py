@@ -180,3 +180,9 @@ def test_the_loader_of_torchdata_continues(table: ld.LanceDataset, workers: int)
     again.load_state_dict(resumed.state_dict())
     assert before + middle + taken(again) == taken(make())
     assert np.unique(taken(again)).tolist() == list(range(ROWS))
+
+
+@pytest.mark.parametrize("batches", [-1, 3.5, "x", True])
+def test_a_state_needs_a_number_of_batches(table: ld.LanceDataset, batches: Any) -> None:
+    with pytest.raises(InvalidInputError, match="batches"):
+        data.LanceDataset(table, 4).state_dict(batches=batches)
