@@ -56,8 +56,8 @@ def _tensor(array: pa.Array, field: pa.Field) -> Any:
         return array.to_pylist()
     if pa.types.is_boolean(numbers.values.type):
         return torch.from_numpy(numbers.values.to_numpy(zero_copy_only=False)).reshape(numbers.shape)
-    values = torch.from_dlpack(numbers.values)
     memory = numbers.values.buffers()[1]
-    if memory is not None and not memory.is_mutable:  # later reads may use the same memory
-        values = values.clone()
+    is_shared = memory is not None and not memory.is_mutable  # later reads may use the same memory
+    # `clone` of a tensor would wake torch's threads for each batch.
+    values = torch.from_dlpack(numbers.values.to_numpy().copy() if is_shared else numbers.values)
     return (values.view(torch.bfloat16) if numbers.is_bfloat16 else values).reshape(numbers.shape)
