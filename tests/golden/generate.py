@@ -31,6 +31,7 @@ import lance
 import lancedb
 import numpy as np
 import pyarrow as pa
+from lance.indices import IndexConfig
 from lancedb import LsmWriteSpec
 from lancedb.index import BTree
 
@@ -488,6 +489,31 @@ def multivectors(path: str) -> None:
     data = pa.table({"id": range(290), "v": pa.array(lists, pa.list_(pa.list_(pa.float32(), 8)))})
     dataset = lance.write_dataset(data, path, data_storage_version="2.2", max_rows_per_file=150)
     dataset.create_index("v", "IVF_FLAT", metric="cosine", num_partitions=3)
+
+
+@table
+def later_indexes(path: str) -> None:
+    """Indexes over a path of JSON documents, over points, and over signatures of texts."""
+    rng = np.random.default_rng(7)
+    words = [" ".join(rng.choice(["lake", "duck", "pond", "reed"], 6)) for _ in range(60)]
+    data = pa.table(
+        {
+            "id": range(120),
+            "j": pa.array([json.dumps({"a": {"b": i % 9}} if i % 4 else {}) for i in range(120)], pa.json_()),
+            "g": [None if i % 13 == 5 else struct.pack("<BIdd", 1, 1, i % 10, i // 10) for i in range(120)],
+            "t": [words[i % 60] + (" swan" if i == 70 else "") for i in range(120)],
+        }
+    )
+    place = data.schema.get_field_index("g")
+    field = pa.field(
+        "g", pa.binary(), metadata={"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": "{}"}
+    )
+    data = data.set_column(place, field, data["g"])
+    dataset = lance.write_dataset(data, path, data_storage_version="2.2", max_rows_per_file=50)
+    dataset.create_scalar_index("j", IndexConfig("json", {"path": "$.a.b", "target_index_type": "btree"}), name="paths")
+    dataset.create_scalar_index("g", IndexConfig("rtree", {"page_size": 16}))
+    dataset.create_scalar_index("t", IndexConfig("minhashlsh", {"num_hashes": 32, "num_bands": 16, "shingle_size": 2}))
+    dataset.delete("id = 45")
 
 
 @table

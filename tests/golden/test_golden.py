@@ -225,6 +225,22 @@ def test_multivectors_are_searched_through_their_index(moved: Path) -> None:
         assert set(found["id"].to_pylist()) == set(exact["id"].to_pylist())
 
 
+def test_later_kinds_of_indexes_find_what_a_scan_finds(moved: Path) -> None:
+    dataset = ld.dataset(str(moved / "later_indexes.lance"))
+    box = "ST_GeomFromWKB(g) && 'LINESTRING(2 3, 4 5)'::GEOMETRY"
+    for name, condition, count in (("paths", "CAST(j ->> '$.a.b' AS BIGINT) = 4", 9), ("g_idx", box, 8)):
+        scanner = dataset.scanner(columns=["id"], filter=condition)
+        assert f"by {name} (" in scanner.explain_plan()
+        found = scanner.to_table()
+        assert found == dataset.to_table(columns=["id"], filter=condition, use_scalar_index=False)
+        assert found.num_rows == count
+    pairs = dataset.near_duplicates("t", 0.7)
+    left, right = (pairs.column(name).to_numpy() & 0xFFFFFFFF for name in ("left", "right"))
+    assert len(pairs) > 50
+    assert pairs.column("similarity").to_numpy().min() >= 0.7
+    assert (left <= 120).all() and (right <= 120).all()
+
+
 def test_an_unknown_reader_flag_is_rejected_by_number(moved: Path) -> None:
     def flag(manifest: table_pb2.Manifest) -> None:
         manifest.reader_feature_flags |= 1 << 40
