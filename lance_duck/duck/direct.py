@@ -34,26 +34,14 @@ from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.duck.tables.statement_versions import listing_context, statement_context
 from lance_duck.duck.user_scope import call_as_user
 from lance_duck.errors import LanceDuckError
+from lance_duck.scan.duckdb.types import PLAIN_TYPES
 from lance_duck.scan.searches.key_lookup import KeyLookup
 from lance_duck.scan.searches.request import cached_lookup
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.telemetry.observing import is_observed
 
 _CACHED: Final = 256
-_TYPES: Final = {
-    pa.int8(): "TINYINT",
-    pa.int16(): "SMALLINT",
-    pa.int32(): "INTEGER",
-    pa.int64(): "BIGINT",
-    pa.uint8(): "UTINYINT",
-    pa.uint16(): "USMALLINT",
-    pa.uint32(): "UINTEGER",
-    pa.uint64(): "UBIGINT",
-    pa.float32(): "FLOAT",
-    pa.float64(): "DOUBLE",
-    pa.bool_(): "BOOLEAN",
-    pa.string(): "VARCHAR",
-    pa.large_string(): "VARCHAR",
+_TYPES: Final = PLAIN_TYPES | {
     pa.binary(): "BLOB",
     pa.large_binary(): "BLOB",
     pa.date32(): "DATE",

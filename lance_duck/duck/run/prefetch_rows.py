@@ -27,27 +27,12 @@ from lance_duck.duck.settings import About, about_condition
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import are_distinct, folded, quoted
 from lance_duck.errors import LanceDuckError
-from lance_duck.scan.duckdb.types import duckdb_arrow_schema
+from lance_duck.scan.duckdb.types import PLAIN_TYPES, duckdb_arrow_schema
 from lance_duck.scan.filters import Filter, TreeFilter
 from lance_duck.scan.predicate.tree import In, conjuncts
 from lance_duck.scan.sql.parser import tree_from_sql
 
 _BUILT_IN: Final = (*FUNCTIONS, "count_star")
-_TYPES: Final = {
-    pa.int8(): "TINYINT",
-    pa.int16(): "SMALLINT",
-    pa.int32(): "INTEGER",
-    pa.int64(): "BIGINT",
-    pa.uint8(): "UTINYINT",
-    pa.uint16(): "USMALLINT",
-    pa.uint32(): "UINTEGER",
-    pa.uint64(): "UBIGINT",
-    pa.float32(): "FLOAT",
-    pa.float64(): "DOUBLE",
-    pa.bool_(): "BOOLEAN",
-    pa.string(): "VARCHAR",
-    pa.large_string(): "VARCHAR",
-}
 
 
 def run(proposal: PlainWhere, request: Request, database: Database) -> Rewriting | None:
@@ -115,7 +100,7 @@ def _value(dataset: LanceDataset, aggregate: Aggregate) -> pa.Array | None:
 
 def _constant(aggregate: Aggregate, value: pa.Array, database: Database) -> tuple[Edit, NamedTable | None]:
     """Return the edit that replaces an aggregate with its value, and the table that the edit reads, if any."""
-    title, type_ = quoted(aggregate.title), _TYPES.get(value.type)
+    title, type_ = quoted(aggregate.title), PLAIN_TYPES.get(value.type)
     plain = value[0].as_py() if type_ is not None else None
     if type_ is not None and not _is_strange(plain):
         return Edit(aggregate.start, aggregate.end, f"?::{type_} AS {title}", (plain,)), None
@@ -221,9 +206,9 @@ def _as_values(rows: pa.Table, start: int, request: Request) -> tuple[str, list[
 def _type_name(type_: pa.DataType) -> str | None:
     """Return DuckDB's name of a type. Returns None if Python cannot represent its values exactly."""
     if pa.types.is_fixed_size_list(type_):
-        inner = _TYPES.get(type_.value_type)
+        inner = PLAIN_TYPES.get(type_.value_type)
         return None if inner not in ("FLOAT", "DOUBLE") else f"{inner}[{type_.list_size}]"
-    return _TYPES.get(type_)
+    return PLAIN_TYPES.get(type_)
 
 
 def _is_strange(value: Any) -> bool:

@@ -28,6 +28,22 @@ _KEPT: Final = frozenset({"arrow.uuid", "arrow.json", "arrow.bool8"})
 _EXTENSION: Final = EXTENSION_NAME.encode()
 GEOMETRY: Final = "geoarrow.wkb"
 """Extension type that DuckDB converts from and to GEOMETRY."""
+PLAIN_TYPES: Final = {
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.uint8(): "UTINYINT",
+    pa.uint16(): "USMALLINT",
+    pa.uint32(): "UINTEGER",
+    pa.uint64(): "UBIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.bool_(): "BOOLEAN",
+    pa.string(): "VARCHAR",
+    pa.large_string(): "VARCHAR",
+}
+"""DuckDB's names of numbers, Booleans and strings."""
 
 
 def duckdb_arrow_type(field: pa.Field) -> pa.DataType:
