@@ -50,6 +50,8 @@ OUR_ERRORS = (
     "failed(): Invalid: ",
     "must have at least one column",  # DuckDB does not accept a table without columns
 )
+TEXTS = "texts"
+"""The column with a MinHash index, in tables that have one."""
 WRONG_VALUES = (
     "UTF8",
     "does not fit in precision",
@@ -115,9 +117,13 @@ def read_through_indexes(uri: str, columns: list[str], filters: list[str]) -> No
             index = open_index(snapshot, segment)
             index.statistics()
             index.prewarm()
-        list(index_problems(snapshot, segment.metadata))
+    for each in catalog(snapshot):
+        for segment in each.segments:
+            list(index_problems(snapshot, segment.metadata))
     for text in filters:
         check(dataset.to_table(filter=text))
+    if TEXTS in dataset.schema.names:
+        check(dataset.near_duplicates(TEXTS))
 
 
 def read_by_searches(uri: str) -> None:

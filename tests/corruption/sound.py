@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import lance
 import numpy as np
 import pyarrow as pa
 from corruption.containers import forget_index_sizes, forget_sizes
+from lance.indices import IndexConfig
 from oracle.kinds import Kind, build
 from oracle.tables import KINDS
+from support.geometries import point, wkb_table
 
 # One kind for each encoding and layout.
 NAMES = """
@@ -75,6 +78,11 @@ INDEXES = {
     "l": "LABEL_LIST",
     "g": "NGRAM",
 }
+LATER_FILTERS = [
+    "CAST(j ->> '$.a' AS BIGINT) = 3",
+    "CAST(j ->> '$.a' AS BIGINT) IS NULL",
+    "ST_GeomFromWKB(g) && 'LINESTRING(2 3, 4 5)'::GEOMETRY",
+]
 FILTERS = [
     "i = 17",
     "i >= 90 OR i IS NULL",
@@ -86,6 +94,24 @@ FILTERS = [
     "array_has_any(l, ['w1', 'w4'])",
     "g LIKE '%trigrams 1%'",
 ]
+
+
+def write_later_indexes(folder: Path) -> Path:
+    """Write a table with a JSON path index, an R-tree and a MinHash index, and with rows that none covers."""
+    table = folder / "later.lance"
+    data = wkb_table([None if n % 13 == 5 else point(n % 10, n // 10) for n in range(120)])
+    data = data.append_column(
+        "j", pa.array([json.dumps({"a": n % 9} if n % 4 else {}) for n in range(120)], pa.json_())
+    )
+    data = data.append_column("texts", pa.array([f"the {n % 7} lake and a duck" for n in range(120)]))
+    dataset = lance.write_dataset(data.slice(0, 100), str(table), max_rows_per_file=40)
+    dataset.create_scalar_index("j", IndexConfig("json", {"path": "$.a", "target_index_type": "btree"}))
+    dataset.create_scalar_index("g", IndexConfig("rtree", {"page_size": 16}))
+    dataset.create_scalar_index("texts", IndexConfig("minhashlsh", {"num_hashes": 32, "num_bands": 16}))
+    dataset.delete("id % 9 = 4")
+    lance.write_dataset(data.slice(100), str(table), mode="append")
+    forget_index_sizes(table)
+    return table
 
 
 def write_indexed(folder: Path) -> Path:

@@ -68,6 +68,12 @@ def indexed() -> Path:
 
 
 @cache
+def later_indexes() -> Path:
+    """Return a table with a JSON path index, an R-tree and a MinHash index."""
+    return sound.write_later_indexes(_folder())
+
+
+@cache
 def near(kind: str) -> Path:
     """Return a table with a vector index."""
     path = _folder() / f"{kind}.lance"
@@ -153,7 +159,9 @@ def hostile_tables(seed: int, folder: Path) -> Mapping[str, int]:
 def hostile_indexes(seed: int, folder: Path) -> Mapping[str, int]:
     """Query indexes with changed files."""
     rng = random.Random(seed)
-    if seed % 4 == 0:
+    if seed % 8 == 4:
+        table, check = later_indexes(), partial(assert_survives, indexed=([], sound.LATER_FILTERS))
+    elif seed % 4 == 0:
         table, check = indexed(), partial(assert_survives, indexed=(list(sound.INDEXES), sound.FILTERS))
     else:
         table = (near(rng.choice(KINDS)), worded(), measured())[seed % 4 - 1]
