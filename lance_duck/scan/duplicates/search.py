@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lance_duck.arguments import unknown_column
+from lance_duck.arguments import unknown_column, unknown_value
 from lance_duck.arrow.join import joined
 from lance_duck.arrow.types import is_text
 from lance_duck.errors import InvalidInputError, LanceDuckError, StoreError, UnsupportedError, warn_of_index
@@ -42,17 +42,26 @@ Int64s = NDArray[np.int64]
 RESULT: Final = pa.schema(
     [pa.field("left", pa.uint64()), pa.field("right", pa.uint64()), pa.field("similarity", pa.float64())]
 )
+ALL: Final = "all"
+"""Each of several equal texts has its own pairs."""
+FIRST: Final = "first"
+"""Equal texts are only paired with the first of them, which alone is paired with other texts."""
+MOST_PAIRS: Final = 10_000_000
+"""Maximum number of pairs in a result, which takes 24 bytes for each."""
 _PAIRS_AT_ONCE: Final = 1 << 14
 """Maximum number of pairs that are compared at once. Limits the texts in memory."""
 _TEXT_BYTES: Final = 16 << 20
 _NO_ROWS: Final = np.empty(0, np.uint64)
 
 
-def near_duplicates(table: TableScan, column: str, threshold: float, filter_: FilterLike | None = None) -> pa.Table:
+def near_duplicates(
+    table: TableScan, column: str, threshold: float, equal_texts: str = ALL, filter_: FilterLike | None = None
+) -> pa.Table:
     """Return the pairs of rows whose texts have a similarity of at least a threshold. See `Searches.near_duplicates`.
 
     Raises:
-        InvalidInputError: The column does not exist, or the threshold is not in (0, 1].
+        InvalidInputError: The column does not exist, the threshold is not in (0, 1], `equal_texts` is unknown, or there
+            are too many pairs.
         UnsupportedError: The column does not contain texts, or the version contains the rows of a write-ahead log.
     """
     refuse_row_ids(table.snapshot)
@@ -61,16 +70,34 @@ def near_duplicates(table: TableScan, column: str, threshold: float, filter_: Fi
         raise InvalidInputError(
             "threshold", where="near_duplicates", expected="more than 0, up to 1", found=repr(threshold)
         )
+    if equal_texts not in (ALL, FIRST):
+        raise unknown_value("equal_texts", equal_texts, (ALL, FIRST))
     search = _DuplicateSearch.over(table, field, filter_)
     keys = search.signed.keys
     groups = equal_groups(keys)
     repeated = np.flatnonzero(np.bincount(groups)[groups] > 1)
     firsts, copies = search.equal_texts(repeated, groups)
-    pairs = [_Pairs(firsts, copies, np.ones(len(firsts)))]
     rest = np.setdiff1d(np.arange(len(keys)), copies, assume_unique=True)
+    copied = _Copies(len(keys), firsts, copies) if equal_texts == ALL else None
+    pairs = [_Pairs(firsts, copies, np.ones(len(firsts))) if copied is None else copied.within()]
+    count = len(pairs[0].left)
     for left, right in candidate_pairs(keys[rest], _PAIRS_AT_ONCE):
-        pairs.append(search.compared(rest[left], rest[right], threshold))
+        found = search.compared(rest[left], rest[right], threshold)
+        pairs.append(found if copied is None else copied.between(found, MOST_PAIRS - count))
+        count += len(pairs[-1].left)
+        if count > MOST_PAIRS:
+            raise _too_many(count)
     return search.result(pairs)
+
+
+def _too_many(count: int) -> InvalidInputError:
+    return InvalidInputError(
+        "too many pairs of nearly equal texts",
+        where="near_duplicates",
+        expected=f"at most {MOST_PAIRS:,}",
+        found=f"{count:,} or more",
+        remedy="restrict the rows with a filter, raise the threshold, or pass equal_texts='first'",
+    )
 
 
 def _text_column(snapshot: Snapshot, column: str) -> Field:
@@ -93,6 +120,50 @@ class _Pairs:
     left: Int64s
     right: Int64s
     similarity: NDArray[np.float64]
+
+
+class _Copies:
+    """Rows with equal texts: the first of them, and its copies.
+
+    Args:
+        count: Number of signed rows.
+        firsts: The first row with the text of each copy.
+        copies: Rows whose text an earlier row has.
+    """
+
+    def __init__(self, count: int, firsts: Int64s, copies: Int64s) -> None:
+        rows, owners = np.concatenate([np.arange(count), copies]), np.concatenate([np.arange(count), firsts])
+        is_own = np.ones(len(rows), np.bool_)
+        is_own[copies] = False  # a copy belongs to its first row alone
+        rows, owners = rows[is_own], owners[is_own]
+        order = np.argsort(owners, kind="stable")
+        self._rows = rows[order]
+        self._counts = np.bincount(owners, minlength=count)
+        self._starts = np.cumsum(self._counts) - self._counts
+
+    def within(self) -> _Pairs:
+        """Return all pairs of rows with equal texts."""
+        ends = np.repeat(self._starts + self._counts, self._counts)
+        later = ends - np.arange(len(ends)) - 1
+        count = int(later.sum())
+        if count > MOST_PAIRS:
+            raise _too_many(count)
+        left = np.repeat(np.arange(len(ends)), later)
+        right = left + 1 + np.arange(count) - np.repeat(np.cumsum(later) - later, later)
+        return _Pairs(self._rows[left], self._rows[right], np.ones(count))
+
+    def between(self, pairs: _Pairs, most: int) -> _Pairs:
+        """Return pairs of first rows, and the pairs of their copies. Raises InvalidInputError above `most` pairs."""
+        lefts, rights = self._counts[pairs.left], self._counts[pairs.right]
+        counts = lefts * rights
+        total = int(counts.sum())
+        if total > most:
+            raise _too_many(MOST_PAIRS - most + total)
+        number = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+        width = np.repeat(rights, counts)
+        left = self._rows[np.repeat(self._starts[pairs.left], counts) + number // width]
+        right = self._rows[np.repeat(self._starts[pairs.right], counts) + number % width]
+        return _Pairs(left, right, np.repeat(pairs.similarity, counts))
 
 
 @dataclass(frozen=True, eq=False)

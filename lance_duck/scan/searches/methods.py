@@ -95,6 +95,7 @@ class Searches:
         column: str,
         threshold: float = 0.8,
         *,
+        equal_texts: str = "all",
         filter: FilterLike | None = None,  # noqa: A002
     ) -> pa.Table:
         """Return pairs of rows whose texts are nearly equal.
@@ -103,8 +104,7 @@ class Searches:
         is a run of three words. It is exact, but not all pairs are compared: MinHash finds a pair of similarity 0.9
         almost always, 0.8 with a probability of 95 %, 0.7 with 61 %, and 0.5 with 6 %.
 
-        Texts with the same shingles are only paired with the first of them, the one with the smallest row id, and only
-        the first is paired with other texts. So 10,000 equal texts are 9,999 pairs. Texts without a word have no pair.
+        Texts with the same shingles count as equal. Texts without a word have no pair.
 
         A MINHASHLSH index, which pylance builds, replaces the reading of texts that are not candidates. Its parameters
         then define shingles and probabilities.
@@ -112,6 +112,9 @@ class Searches:
         Args:
             column: A column of strings.
             threshold: Minimum similarity, above 0 and up to 1.
+            equal_texts: "all" returns all pairs. With "first", equal texts are only paired with the first of them, the
+                one with the smallest row id, and only the first is paired with other texts: 10,000 equal texts are
+                9,999 pairs.
             filter: Only compare rows that pass this condition.
 
         Returns:
@@ -119,13 +122,14 @@ class Searches:
             left and right. Each pair occurs once.
 
         Raises:
-            InvalidInputError: The column does not exist, the threshold is out of range, or the filter is invalid.
+            InvalidInputError: The column does not exist, an argument is out of range, the filter is invalid, or there
+                are more than 10 million pairs.
             UnsupportedError: The column does not contain strings.
 
         Warns:
             IndexWarning: A segment of the index is damaged. Its rows are read instead.
         """
-        return duplicates.near_duplicates(self.handle.table, column, threshold, filter)
+        return duplicates.near_duplicates(self.handle.table, column, threshold, equal_texts, filter)
 
     def prepare_search(
         self, column: str | None = None, k: int = 10, **options: Unpack[SearchArguments]

@@ -32,20 +32,19 @@ def shingles(text: str | None) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(words[i : i + 3]) for i in range(max(1, len(words) - 2))) if words else frozenset()
 
 
-def model(texts: dict[int, str | None], threshold: float) -> list[tuple[int, int, float]]:
-    """Return the pairs that share a band, each text represented by its first row."""
+def model(texts: dict[int, str | None], threshold: float, equal_texts: str) -> list[tuple[int, int, float]]:
+    """Return the pairs that share a band. With "first", the first row with a text stands for the others."""
     shingler = Shingler(MinHashParameters())
     sets = {row: shingles(text) for row, text in texts.items() if shingles(text)}
+    keys = {row: set(shingler.signed(pa.array([texts[row]]))[1][0].tolist()) for row in sets}
     firsts: dict[frozenset[tuple[str, ...]], int] = {}
-    pairs = []
     for row in sorted(sets):
-        first = firsts.setdefault(sets[row], row)
-        if first != row:
-            pairs.append((first, row, 1.0))
-    for one, other in combinations(sorted(firsts.values()), 2):
-        keys = [set(shingler.signed(pa.array([texts[row]]))[1][0].tolist()) for row in (one, other)]
+        firsts.setdefault(sets[row], row)
+    pairs = []
+    for one, other in combinations(sorted(sets), 2):
         common = len(sets[one] & sets[other]) / len(sets[one] | sets[other])
-        if keys[0] & keys[1] and common >= threshold:
+        are_first = firsts[sets[one]] == one and (common == 1 or firsts[sets[other]] == other)
+        if keys[one] & keys[other] and common >= threshold and (equal_texts == "all" or are_first):
             pairs.append((one, other, common))
     return sorted(pairs)
 
@@ -62,9 +61,14 @@ def test_a_known_text_has_the_band_keys_of_lance() -> None:
 
 
 @settings(max_examples=12, deadline=None)
-@given(texts=st.lists(TEXTS, max_size=14), threshold=st.sampled_from([0.1, 0.5, 1.0]), stable=st.booleans())
+@given(
+    texts=st.lists(TEXTS, max_size=14),
+    threshold=st.sampled_from([0.1, 0.5, 1.0]),
+    equal_texts=st.sampled_from(["all", "first"]),
+    stable=st.booleans(),
+)
 def test_the_search_equals_its_model(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str | None], threshold: float, stable: bool
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str | None], threshold: float, equal_texts: str, stable: bool
 ) -> None:
     rows = pa.table({"n": range(len(texts)), "t": pa.array(texts, pa.string())})
     path = tmp_path_factory.mktemp("d") / "t"
@@ -72,15 +76,17 @@ def test_the_search_equals_its_model(
     ds.delete("n % 5 = 4")
     ds.update({"n": "n + 100"}, where="n % 3 = 1")
     now = ds.to_table(["t"], with_row_id=True).to_pydict()
-    assert found(ds.near_duplicates("t", threshold)) == model(
-        dict(zip(now["_rowid"], now["t"], strict=True)), threshold
+    assert found(ds.near_duplicates("t", threshold, equal_texts=equal_texts)) == model(
+        dict(zip(now["_rowid"], now["t"], strict=True)), threshold, equal_texts
     )
 
 
-def test_many_equal_texts_make_few_pairs(tmp_path: Path) -> None:
+def test_many_equal_texts_make_few_pairs_or_an_error(tmp_path: Path) -> None:
     texts = ["the same text"] * 10_000 + ["", None, "  "] * 3_000 + [f"text number {i} of many" for i in range(1000)]
     ds = ld.write_dataset({"t": texts}, tmp_path / "t")
-    pairs = ds.near_duplicates("t")
+    with pytest.raises(InvalidInputError, match=r"49,995,000 or more.*equal_texts='first'"):
+        ds.near_duplicates("t")
+    pairs = ds.near_duplicates("t", equal_texts="first")
     assert pairs.num_rows == 9_999
     assert set(pairs.column("left").to_pylist()) == {0}
     assert pairs.schema.types == [pa.uint64(), pa.uint64(), pa.float64()]
@@ -115,6 +121,8 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
     for threshold in (0, 1.1, -1, float("nan"), "0.5", True):
         with pytest.raises(InvalidInputError, match="more than 0, up to 1"):
             near_duplicates(ds.handle.table, "t", threshold)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="equal_texts"):
+        ds.near_duplicates("t", equal_texts="one")
     for column in ("n", "l", "s"):
         with pytest.raises(UnsupportedError, match="a column of strings"):
             ds.near_duplicates(column)
