@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -207,13 +209,22 @@ def test_cursors_of_several_threads_find_the_same_rows(con: ld.Connection) -> No
     assert found == [[[(f"name {first + i}",)] for i in range(20)] for first in range(8)]
 
 
-def test_a_forked_child_runs_the_statement_on_its_copy_of_the_database(con: ld.Connection) -> None:
-    ask = con.prepare(BY_ID)
-    ask([7]).fetchall(), ask([7]).fetchall()
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if ask([8]).fetchall() == [("name 8",)] else 1)
-    assert os.waitpid(child, 0)[1] == 0
+IN_A_CHILD = """
+import os, sys
+import lance_duck as ld
+
+ask = ld.connect(sys.argv[1]).prepare(sys.argv[2])
+for _ in range(2):
+    ask([7]).fetchall()
+if (child := os.fork()) == 0:
+    os._exit(0 if ask([8]).fetchall() == [("name 8",)] else 1)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_runs_the_statement_on_its_copy_of_the_database(place: Path) -> None:
+    assert subprocess.run([sys.executable, "-c", IN_A_CHILD, place, BY_ID], timeout=60, check=False).returncode == 0
 
 
 def test_a_confined_connection_finds_rows_by_the_index(place: Path) -> None:
