@@ -139,22 +139,37 @@ def _lock_keeper(call: object) -> duckdb.DuckDBPyConnection | None:
 
 @contextmanager
 def _one_thread(native: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Make DuckDB run on the calling thread only, unless its configuration is locked."""
+    """Make DuckDB run on the calling thread only.
+
+    Raises:
+        UnsupportedError: The configuration is locked with several threads, or DuckDB calls the current function.
+    """
     if _is_called_by_duckdb():
         raise _in_a_function("it would wait for the statement that calls the function")
     with native.cursor() as cursor:
         (threads,) = cursor.execute("SELECT system.main.current_setting('threads')").fetchall()[0]
-        try:
-            cursor.execute("SET threads = 1")
-        except duckdb.Error:  # the configuration is locked
+        if threads == 1:
             yield
             return
+        try:
+            cursor.execute("SET threads = 1")
+        except duckdb.InvalidInputException as error:
+            raise _locked(threads) from error
         except RuntimeError as error:  # called on a DuckDB worker thread that runs a Python function
             raise _in_a_function(str(error)) from error
         try:
             yield
         finally:
             cursor.execute(f"SET threads = {int(threads)}")
+
+
+def _locked(threads: int) -> UnsupportedError:
+    return UnsupportedError(
+        "DuckDB 1 may wait forever for its threads when it creates a relation with parameters",
+        expected="one thread",
+        found=f"{threads} threads, and a locked configuration",
+        remedy="use cursor.execute(query, parameters), set threads = 1 before the lock, or upgrade to DuckDB 2",
+    )
 
 
 def _is_called_by_duckdb() -> bool:

@@ -13,6 +13,7 @@ import pytest
 
 import lance_duck as ld
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, UnsupportedError
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 Connect = Callable[..., ld.Connection]
 
@@ -269,8 +270,23 @@ def test_relations_with_parameters_do_not_change_the_thread_count(folder: Path) 
     for limit in range(3):
         assert len(con.sql("SELECT id FROM trips WHERE id >= ? LIMIT ?", params=[0, limit]).fetchall()) == limit
     assert con.execute("SELECT current_setting('threads')").fetchall() == [(3,)]
+
+
+COUNT = "SELECT count(*) FROM trips WHERE id >= ?"
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_relations_with_parameters_need_one_thread_in_duckdb_1_if_the_configuration_is_locked(
+    folder: Path, threads: int
+) -> None:
+    con = ld.connect(folder, config={"threads": threads})
     con.execute("SET lock_configuration = true")
-    assert con.sql("SELECT count(*) FROM trips WHERE id >= ?", params=[0]).fetchall() == [(7,)]
+    if threads == 1 or SPEAKS_SOURCE:
+        assert con.sql(COUNT, params=[0]).fetchall() == [(7,)]
+    else:
+        with pytest.raises(UnsupportedError, match=r"found 3 threads, and a locked configuration"):
+            con.sql(COUNT, params=[0])
+    assert con.execute(COUNT, [0]).fetchall() == [(7,)]
 
 
 @pytest.mark.parametrize("sql", ["SET lance_nearest = 'off'", "RESET lance_nearest"])
