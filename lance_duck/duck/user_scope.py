@@ -21,6 +21,8 @@ import pyarrow as pa
 
 from lance_duck import interrupts
 from lance_duck.duck.history.source import BatchRows
+from lance_duck.duck.statement.head import FirstWords
+from lance_duck.duck.statement.placeholders import with_constants
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
@@ -29,6 +31,7 @@ T = TypeVar("T")
 _VIEWS: Final[WeakKeyDictionary[Any, set[str]]] = WeakKeyDictionary()
 _MISSING: Final = re.compile(r"Table with name (.+?) does not exist!")
 _FLOATS: Final = re.compile("float|double")
+_AT_ONCE: Final = (duckdb.StatementType.EXPLAIN, duckdb.StatementType.EXECUTE, duckdb.StatementType.CALL)
 _NAME: Final = "__lance_call"
 _CALL: Final = compile(f"{_NAME}()", "<lance_duck>", "eval")
 call_alone: Final[Callable[[Callable[..., Any], str, Mapping[str, Any]], Any]] = FunctionType(
@@ -55,10 +58,10 @@ def call_as_user(call: Callable[[], T], tables: Mapping[str, Any] | None = None)
     interrupts.check()
     frame = _user_frame()
     native = _lock_keeper(call)
-    if native is not None:
-        with _one_thread(native):
-            return _seen(frame, call, tables)
-    return _seen(frame, call, tables)
+    if native is None:
+        return _seen(frame, call, tables)
+    with _one_thread(native) as is_alone:
+        return _seen(frame, call if is_alone else _lazy(call), tables)
 
 
 def _seen(frame: FrameType | None, call: Callable[[], T], tables: Mapping[str, Any] | None) -> T:
@@ -128,48 +131,64 @@ def _evaluated(frame: FrameType | None, call: Callable[[], T], tables: Mapping[s
 def _lock_keeper(call: object) -> duckdb.DuckDBPyConnection | None:
     """Return the connection if DuckDB holds the GIL during the whole call, while its threads may wait for the GIL.
 
-    DuckDB 1 does this for relations with parameters. It computes them immediately, and its threads may free Python
-    buffers.
+    DuckDB 1 does this in `sql` for relations that it computes immediately, such as those with parameters. Its threads
+    may call Python, or free Python buffers.
     """
-    if SPEAKS_SOURCE or not isinstance(call, partial) or not call.keywords.get("params"):
+    if SPEAKS_SOURCE or not isinstance(call, partial) or getattr(call.func, "__name__", "") != "sql":
         return None
     native = getattr(call.func, "__self__", None)
-    return native if isinstance(native, duckdb.DuckDBPyConnection) else None
+    is_at_once = call.keywords.get("params") or not _is_lazy(*call.args)
+    return native if is_at_once and isinstance(native, duckdb.DuckDBPyConnection) else None
+
+
+def _is_lazy(query: object) -> bool:
+    """Return whether DuckDB reads the tables of a statement without parameters later, or not at all."""
+    if isinstance(query, duckdb.Statement):
+        return query.type not in _AT_ONCE
+    words = FirstWords.of(str(query))
+    return "analyze" not in words.explain.lower() and words.word not in ("execute", "call")
 
 
 @contextmanager
-def _one_thread(native: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Make DuckDB run on the calling thread only.
-
-    Raises:
-        UnsupportedError: The configuration is locked with several threads, or DuckDB calls the current function.
-    """
+def _one_thread(native: duckdb.DuckDBPyConnection) -> Iterator[bool]:
+    """Make DuckDB run on the calling thread only. Yields False if its configuration is locked with several threads."""
     if _is_called_by_duckdb():
         raise _in_a_function("it would wait for the statement that calls the function")
     with native.cursor() as cursor:
         (threads,) = cursor.execute("SELECT system.main.current_setting('threads')").fetchall()[0]
         if threads == 1:
-            yield
+            yield True
             return
         try:
             cursor.execute("SET threads = 1")
-        except duckdb.InvalidInputException as error:
-            raise _locked(threads) from error
+        except duckdb.InvalidInputException:
+            yield False
+            return
         except RuntimeError as error:  # called on a DuckDB worker thread that runs a Python function
             raise _in_a_function(str(error)) from error
         try:
-            yield
+            yield True
         finally:
             cursor.execute(f"SET threads = {int(threads)}")
 
 
-def _locked(threads: int) -> UnsupportedError:
-    return UnsupportedError(
-        "DuckDB 1 may wait forever for its threads when it creates a relation with parameters",
-        expected="one thread",
-        found=f"{threads} threads, and a locked configuration",
-        remedy="use cursor.execute(query, parameters), set threads = 1 before the lock, or upgrade to DuckDB 2",
-    )
+def _lazy(call: Callable[[], T]) -> Callable[[], T]:
+    """Return a call whose relation is computed later, without the GIL. Its parameters become constants.
+
+    Raises:
+        UnsupportedError: The statement is computed immediately, or a parameter has no exact constant.
+    """
+    assert isinstance(call, partial), "`_lock_keeper` found a method"
+    (query,), values = call.args, call.keywords.get("params")
+    text = with_constants(query, values or ()) if isinstance(query, str) and _is_lazy(query) else None
+    if text is None:
+        raise UnsupportedError(
+            "DuckDB 1 may wait forever for its threads when it computes this relation",
+            expected="one thread",
+            found="several threads, and a locked configuration",
+            remedy="use cursor.execute, set threads = 1 before the lock, or upgrade to DuckDB 2",
+        )
+    return partial(call.func, text, **{key: value for key, value in call.keywords.items() if key != "params"})
 
 
 def _is_called_by_duckdb() -> bool:

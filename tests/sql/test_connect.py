@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import math
 import shutil
 import threading
 from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import duckdb
 import lance
@@ -270,23 +274,41 @@ def test_relations_with_parameters_do_not_change_the_thread_count(folder: Path) 
     for limit in range(3):
         assert len(con.sql("SELECT id FROM trips WHERE id >= ? LIMIT ?", params=[0, limit]).fetchall()) == limit
     assert con.execute("SELECT current_setting('threads')").fetchall() == [(3,)]
+    con.execute("SET lock_configuration = true")
+    assert con.sql("SELECT count(*) FROM trips WHERE id >= ?", params=[0]).fetchall() == [(7,)]
 
 
-COUNT = "SELECT count(*) FROM trips WHERE id >= ?"
+VALUES = [
+    *(None, True, 5, -5, 2**31, -(2**63), 2**63, 2**64, -(2**64), 2**127),
+    *(1.5, -0.0, 1e300, math.inf, -math.inf, math.nan, Decimal("-1.50")),
+    *("it's\n", b"\0'", date(2020, 2, 29), UUID(int=7), [1, None], [[1.5], []], ["a"]),
+]
 
 
+@pytest.mark.parametrize("sql", ["SELECT typeof(?), ?", "SELECT typeof($2), $1", "SELECT typeof($a), $b, '?$a'"])
+@pytest.mark.parametrize("value", VALUES)
+def test_relations_with_parameters_are_the_same_if_the_configuration_is_locked(sql: str, value: object) -> None:
+    parameters = {"a": value, "b": value} if "$a" in sql else [value, value]
+    free, locked = ld.connect(config={"threads": 3}), ld.connect(config={"threads": 3})
+    locked.execute("SET lock_configuration = true")
+    answers = [repr(con.sql(sql, params=parameters).fetchall()) for con in (free, locked)]
+    assert answers[1] == answers[0]
+
+
+@pytest.mark.parametrize("sql", ["EXPLAIN ANALYZE FROM trips", "SELECT count(*) FROM trips WHERE {'a': id} >= ?"])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_relations_with_parameters_need_one_thread_in_duckdb_1_if_the_configuration_is_locked(
-    folder: Path, threads: int
+def test_relations_that_need_one_thread_in_duckdb_1_are_refused_if_the_configuration_is_locked(
+    folder: Path, threads: int, sql: str
 ) -> None:
     con = ld.connect(folder, config={"threads": threads})
     con.execute("SET lock_configuration = true")
+    parameters = [{"a": 0}] if "?" in sql else None
     if threads == 1 or SPEAKS_SOURCE:
-        assert con.sql(COUNT, params=[0]).fetchall() == [(7,)]
+        assert con.sql(sql, params=parameters).fetchall()
     else:
-        with pytest.raises(UnsupportedError, match=r"found 3 threads, and a locked configuration"):
-            con.sql(COUNT, params=[0])
-    assert con.execute(COUNT, [0]).fetchall() == [(7,)]
+        with pytest.raises(UnsupportedError, match="found several threads, and a locked configuration"):
+            con.sql(sql, params=parameters)
+    assert con.execute(sql, parameters).fetchall()
 
 
 @pytest.mark.parametrize("sql", ["SET lance_nearest = 'off'", "RESET lance_nearest"])

@@ -1,12 +1,17 @@
-"""Numbered and named placeholders: `$1` and `$name`."""
+"""Placeholders: `$1`, `$name` and `?`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
 
-from lance_duck.duck.statement.tokens import Token
+from lance_duck.duck.statement.edits import Edit
+from lance_duck.duck.statement.tokens import Token, edited, tokens_of
+from lance_duck.scan.identifiers import literal
 
 LISTED: Final = "__lance_v"
 """Prefix of the parameter names that replace number lists. See `lifted`."""
@@ -19,3 +24,53 @@ def placeholders_in(tokens: Sequence[Token]) -> Iterator[tuple[str, tuple[int, i
         match = _PLACEHOLDER.match(token.source, token.start) if token.text == "$" else None
         if match is not None:
             yield match[1], match.span()
+
+
+_CONSTANTS: Final[Mapping[type, Callable[[Any], str]]] = {
+    type(None): lambda value: "NULL",
+    bool: lambda value: f"{value}::BOOLEAN",
+    int: lambda value: f"({value})" if -(1 << 63) <= value < 1 << 63 else f"'{value}'::{_wide(value)}",
+    float: lambda value: f"'{value!r}'::DOUBLE",
+    str: lambda value: f"{literal(value)}::VARCHAR",
+    bytes: lambda value: f"from_hex('{value.hex()}')",
+    date: lambda value: f"DATE '{value}'",
+    UUID: lambda value: f"'{value}'::UUID",
+    Decimal: lambda value: f"({value:f})",
+    list: lambda values: f"[{', '.join(map(_constant, values))}]",
+}
+"""SQL expressions with the type and value of a Python value that is passed as a parameter."""
+
+
+def with_constants(sql: str, values: Any) -> str | None:
+    """Return a statement with constants in place of its placeholders.
+
+    Args:
+        sql: The statement.
+        values: A list with a value for each `?` or `$1`, or a mapping with a value for each `$name`.
+
+    Returns:
+        None if a value has no exact constant, or if the values do not fit the placeholders.
+    """
+    by_name = values if isinstance(values, Mapping) else {str(i): value for i, value in enumerate(values, 1)}
+    tokens = tokens_of(sql)
+    places = list(placeholders_in(tokens))
+    marks = [token.start for token in tokens if token.text == "?"]
+    places += [(str(i), (start, start + 1)) for i, start in enumerate(marks, 1)]
+    if {name for name, _ in places} != {str(name) for name in by_name}:
+        return None
+    try:
+        return edited(sql, [Edit(*span, _constant(by_name[name])) for name, span in places])
+    except (KeyError, ValueError):  # ValueError: a decimal or integer without a type
+        return None
+
+
+def _constant(value: Any) -> str:
+    if isinstance(value, Decimal) and not (isinstance(exponent := value.as_tuple().exponent, int) and exponent <= 0):
+        raise ValueError
+    return _CONSTANTS[type(value)](value)
+
+
+def _wide(value: int) -> str:
+    if not -(1 << 127) <= value < 1 << 128:
+        raise ValueError
+    return "UBIGINT" if 0 <= value < 1 << 64 else "HUGEINT" if value < 1 << 127 else "UHUGEINT"
