@@ -38,8 +38,9 @@ class _Groups:
 
 def run(proposal: GroupKeys, request: Request, database: Database) -> Rewriting | None:
     """Replace the group columns. Returns None for small and remote tables, and if there may be many groups."""
-    places = (proposal.table, *proposal.keys, *proposal.results)
-    if request.later or not all(request.is_free(place.start, place.end) for place in places):
+    columns_in_text = (*proposal.keys, *proposal.results)
+    ranges = [(proposal.table.start, proposal.table.end), *((each.start, each.end) for each in columns_in_text)]
+    if request.later or not all(request.is_free(start, end) for start, end in ranges):
         return None
     handle = database.names.table(proposal.table.name, later=False)
     if handle is None:

@@ -76,7 +76,8 @@ class GroupedTable(DuckTable):
                 for key, size in zip(keys, sizes, strict=True):
                     indices = key.indices.fill_null(size - 1) if key.null_count else key.indices
                     places = places * np.int32(size) + indices.to_numpy()
-                return np.array(numbers, np.uint8)[places]
+                found: NDArray[np.uint8] = np.array(numbers, np.uint8)[places]
+                return found
         self._overflow()
         raise InternalError("too many groups for a column of one byte", expected=f"at most {MOST_GROUPS}")
 
