@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from lance_duck.arrow.distinct import distinct
 from lance_duck.errors import InvalidInputError
+from lance_duck.scan.duckdb.batches import duckdb_batches
 from lance_duck.scan.duckdb.nodes import predicate_from_node, predicate_from_nodes
-from lance_duck.scan.duckdb.offsets import without_offsets
 from lance_duck.scan.duckdb.pushed import ByCaller, predicate_from_pushed
 from lance_duck.scan.duckdb.source import PushedScan, ScanSource
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
@@ -146,13 +146,13 @@ class _Scannable(pads.Dataset, ScanSource):  # type: ignore[misc]
         """See `ScanSource.stream`."""
         stream_schema = self._schema if columns is None else pa.schema([self._schema.field(i) for i in columns])
         reader = self.duckdb_reader(stream_schema, predicate_from_nodes(filters, self._stored))
-        return without_offsets(reader).__arrow_c_stream__(), columns is not None
+        return duckdb_batches(reader).__arrow_c_stream__(), columns is not None
 
     def pushed_scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
         """See `ScanSource.pushed_scanner`."""
         scan_schema = self._schema if columns is None else pa.schema([self._schema.field(name) for name in columns])
         predicate = None if filter is None else predicate_from_pushed(filter, self._stored)
-        return PushedScan(scan_schema, lambda: without_offsets(self.duckdb_reader(scan_schema, predicate)))
+        return PushedScan(scan_schema, lambda: duckdb_batches(self.duckdb_reader(scan_schema, predicate)))
 
     def duckdb_reader(
         self, schema: pa.Schema, predicate: Predicate | None, *, any_form: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -31,7 +31,7 @@ from lance_duck.scan.predicate.arrays import row_width
 from lance_duck.scan.predicate.tree import Predicate
 from lance_duck.scan.projection import HIDDEN, ColumnsLike, Projection, Read, nested_projection, readable_schema, reads
 from lance_duck.scan.read.execute import count_rows, has_rows, read_chosen, scan_batches
-from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader, open_at_once
+from lance_duck.scan.read.fragment_reader import ColumnCache, Columns, FragmentReader, open_at_once
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
 from lance_duck.store.request import run
@@ -242,6 +242,18 @@ class TableScan:
         """
         return self._shares.get(str(condition), lambda: estimate_selectivity(self.snapshot, self._columns, condition))
 
+    def sample(self, names: Sequence[str]) -> pa.Table:
+        """Return `SAMPLE_SLICES` slices of columns, spread over the table, including deleted rows.
+
+        Raises:
+            LanceDuckError: A file is missing or corrupt.
+        """
+        columns = reads(self.snapshot.schema, [(name,) for name in names])
+        schema = pa.schema([self.snapshot.schema.scan_arrow.field(name) for name in names])
+        samples = _samples(self.snapshot, self._columns, columns)
+        batches = [pa.record_batch([arrays[name] for name in names], schema=schema) for _, arrays in samples]
+        return pa.Table.from_batches(batches, schema)
+
     def predicate_reader(
         self, schema: pa.Schema, predicate: Predicate | None, *, any_form: bool = False
     ) -> pa.RecordBatchReader:
@@ -403,21 +415,24 @@ def filter_pays(snapshot: Snapshot, columns: ColumnCache, condition: Filter, exp
 
 def estimate_selectivity(snapshot: Snapshot, columns: ColumnCache, condition: Filter) -> float:
     """Estimate the share of rows that pass a filter, 0 to 1, from slices spread over the table."""
+    num_rows = num_passing = 0
+    for count, arrays in _samples(snapshot, columns, reads(snapshot.schema, condition.paths())):
+        num_rows += count
+        num_passing += condition.mask(arrays, count).true_count
+    return num_passing / num_rows if num_rows else 0.0
+
+
+def _samples(snapshot: Snapshot, columns: ColumnCache, wanted: Sequence[Read]) -> Iterator[tuple[int, Columns]]:
+    """Yield the row count and columns of slices spread over the table, including deleted rows."""
     fragments = snapshot.fragments
-    columns_to_read = reads(snapshot.schema, condition.paths())
     spots = {
         _spot(snapshot, (i + 0.5) * len(fragments) / SAMPLE_SLICES)
         for i in range(SAMPLE_SLICES if len(fragments) else 0)
     }
-    num_rows = num_passing = 0
     for index, start, stop in sorted(spots):
         if start < stop:
             reader = FragmentReader(snapshot, fragments[index], columns)
-            num_rows += stop - start
-            num_passing += condition.mask(
-                run(reader.read(columns_to_read, slice(start, stop))), stop - start
-            ).true_count
-    return num_passing / num_rows if num_rows else 0.0
+            yield stop - start, run(reader.read(wanted, slice(start, stop)))
 
 
 def _spot(snapshot: Snapshot, place: float) -> tuple[int, int, int]:

@@ -20,7 +20,7 @@ _SOURCE = re.compile(
     r'\(SELECT [^()]*(?:\("__lance_rows"\) )?FROM "?__(?:duckdb_source|lance_named)_\w+"?(?: LIMIT \d+)?\)'
 )
 _REQUEST = re.compile(r"""'\{"(?:table|columns)[^']*\}'""")
-_MATCH = re.compile(r"__lance_match_\w+")
+_GENERATED = re.compile(r"__lance_(match|group)_\w+")
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +29,14 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ld.Connection]:
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(2 * ROWS) % 1009, pa.float32()), 2)
     numbers = np.arange(ROWS)
     texts = [f"a part {i}" if i % 100 == 0 else "b" for i in numbers]
+    flags = [f"{i % 3}" for i in numbers]
     table = pa.table({"id": numbers, "g": numbers % 7, "body": texts, "note": texts, "v": vectors})
     dataset = ld.write_dataset(table, folder / "t.lance")
     for column, kind in (("id", "BTREE"), ("g", "BTREE"), ("body", "INVERTED")):
         dataset.create_scalar_index(column, kind)
     dataset.create_scalar_index("note", "NGRAM")
     ld.write_dataset(pa.table({"id": range(3), "x": range(3), "w": vectors[:3]}), folder / "u.lance")
+    ld.write_dataset(pa.table({"a": flags, "b": flags}), folder / "few.lance")
     with ld.connect(folder) as connection:
         yield connection
 
@@ -52,7 +54,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
     def recorded_plan(self: Planner, *args: Any, **options: Any) -> Plan | None:
         made = plan(self, *args, **options)
         if made is not None:
-            text = _MATCH.sub("__lance_match_…", _SOURCE.sub("<rows>", made.sql))
+            text = _GENERATED.sub(r"__lance_\1_…", _SOURCE.sub("<rows>", made.sql))
             texts[-1] = (texts[-1][0], " ".join(text.split()))
         return made
 

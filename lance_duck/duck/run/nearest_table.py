@@ -13,7 +13,7 @@ from lance_duck.duck.run.candidates import Ask, NotFoundHere, candidates
 from lance_duck.duck.tables.scan_observer import WATCHES, Scan
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.redact import shown
-from lance_duck.scan.duckdb.offsets import without_offsets
+from lance_duck.scan.duckdb.batches import duckdb_batches
 from lance_duck.scan.duckdb.source import PushedScan
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 from lance_duck.scan.explain import of_log
@@ -92,7 +92,7 @@ class NearestTable(DuckTable):
                 raise NotFoundHere("names or settings were changed")
             rows = candidates(dataset, self._ask).select(output.names).to_reader()
         except NotFoundHere:
-            rows = without_offsets(dataset.duckdb_reader(output, None, any_form=any_form))
+            rows = duckdb_batches(dataset.duckdb_reader(output, None, any_form=any_form))
         for watch in WATCHES:
             scan = Scan(dataset, output.names, None, plan=self.explained())
             watch.scans.append(scan)

@@ -18,8 +18,8 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.tables.scan_observer import WATCHES, Scan
 from lance_duck.errors import UnsupportedError
 from lance_duck.forks import Lock
+from lance_duck.scan.duckdb.batches import duckdb_batches
 from lance_duck.scan.duckdb.nodes import predicate_from_node, predicate_from_nodes
-from lance_duck.scan.duckdb.offsets import without_offsets
 from lance_duck.scan.duckdb.pushed import ByCaller, predicate_from_pushed
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE, PushedScan, ScanSource
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
@@ -147,7 +147,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         schema = self._schema(dataset)
         output = schema if columns is None else pa.schema([schema.field(i) for i in columns])
         predicate = self._with_implied(dataset, predicate_from_nodes(filters, self.filtered_schema(dataset)))
-        reader = without_offsets(self._reader(dataset, output, predicate, any_form=True))
+        reader = duckdb_batches(self._reader(dataset, output, predicate, any_form=True))
         expected = None if predicate is None else dataset.index_estimate(predicate)
         if expected is not None and expected <= _FEW_ROWS:
             # Read all rows now, because DuckDB threads that pull from Python wait for each other.
@@ -162,7 +162,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         predicate = self._with_implied(
             dataset, None if filter is None else predicate_from_pushed(filter, self.filtered_schema(dataset))
         )
-        return PushedScan(output, lambda: without_offsets(self._reader(dataset, output, predicate, any_form=False)))
+        return PushedScan(output, lambda: duckdb_batches(self._reader(dataset, output, predicate, any_form=False)))
 
     scanner = ByCaller(pushed_scanner, pushed_scanner)
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from lance_duck.scan.duckdb.batches import duckdb_batches
 from lance_duck.scan.duckdb.nodes import predicate_from_node, predicate_from_nodes
-from lance_duck.scan.duckdb.offsets import without_offsets
 from lance_duck.scan.duckdb.pushed import note_fields, predicate_from_pushed
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 from lance_duck.scan.predicate.tree import Predicate
@@ -142,7 +142,7 @@ class ScanSource(_Base):
         stream_schema = schema if columns is None else pa.schema([schema.field(i) for i in columns])
         predicate = predicate_from_nodes(filters, schema)
         reader = self.duckdb_reader(duckdb_arrow_schema(stream_schema), predicate, any_form=True)
-        return without_offsets(reader).__arrow_c_stream__(), columns is not None
+        return duckdb_batches(reader).__arrow_c_stream__(), columns is not None
 
     def pushed_scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
         """Return the scanner for DuckDB 1.x.
@@ -152,7 +152,7 @@ class ScanSource(_Base):
         schema = self.schema
         scan_schema = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         predicate = None if filter is None else predicate_from_pushed(filter, schema)
-        return PushedScan(scan_schema, lambda: without_offsets(self.duckdb_reader(scan_schema, predicate)))
+        return PushedScan(scan_schema, lambda: duckdb_batches(self.duckdb_reader(scan_schema, predicate)))
 
 
 @dataclass(frozen=True)
