@@ -282,7 +282,7 @@ class IndexedRows:
 
     @cached_property
     def _row_order(self) -> Callable[[], NDArray[np.int64]] | None:
-        """Function that returns all documents in the order of their addresses. None if they are in this order anyway."""
+        """Function that returns all documents in the order of their addresses. None if they already have it."""
         if self.elements or (self.addresses[1:] >= self.addresses[:-1]).all():
             return None
         return lambda: self._by_address

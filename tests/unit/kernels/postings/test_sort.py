@@ -76,7 +76,9 @@ def test_runs_without_enough_space_are_rejected() -> None:
         ends, position_ends = np.zeros((2, 7), np.int64)
         ends[terms], position_ends[terms] = bounds, position_bounds
         names = np.arange(documents, dtype=np.uint32)
-        return sort.fill_runs(data, terms, starts, first, names, ends, ids, frequencies, position_ends, positions) & 0xFF
+        return (
+            sort.fill_runs(data, terms, starts, first, names, ends, ids, frequencies, position_ends, positions) & 0xFF
+        )
 
     assert filled() == status.OK
     assert filled(data[:-1]) == status.TOO_SHORT
