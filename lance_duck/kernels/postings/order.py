@@ -31,6 +31,7 @@ def sort_documents(
     bounds: Int64s,
     document_ids: UInt32s,
     frequencies: UInt32s,
+    token_bounds: Int64s,
     positions: UInt32s,
     room: NDArray[np.uint64],
     moved: UInt32s,
@@ -42,7 +43,8 @@ def sort_documents(
         bounds: (terms + 1,), first posting of each term, and the total posting count.
         document_ids: (postings,), documents of each term, distinct.
         frequencies: (postings,), frequency of each posting.
-        positions: (frequencies.sum(),), positions of each posting. If empty, positions are not moved.
+        token_bounds: (terms + 1,), first position of each term, and the total position count. Empty without positions.
+        positions: (frequencies.sum(),), positions of each posting.
         room: (2, postings of the longest list), scratch space.
         moved: (positions of the longest list,), scratch space.
         counts: (1 << `DIGIT_BITS`,), scratch space.
@@ -52,29 +54,33 @@ def sort_documents(
     """
     if len(frequencies) != len(document_ids) or len(counts) < 1 << DIGIT_BITS:
         return status.TOO_SHORT
-    with_positions, at = len(positions) != 0, np.int64(0)
+    with_positions = len(token_bounds) != 0
+    if with_positions and len(token_bounds) < len(bounds):
+        return status.TOO_SHORT
     for term in range(len(bounds) - 1):
         first, last = bounds[term], bounds[term + 1]
         if first < 0 or first > last or last > len(document_ids):
             return status.BAD_OFFSETS | (term << 8)
-        is_sorted, begin, highest = True, at, np.uint32(0)
-        for i in range(first, last):
-            is_sorted &= i == first or document_ids[i] > highest
-            highest = max(highest, document_ids[i])
-            at += np.int64(frequencies[i])
-        if with_positions and at > len(positions):
-            return status.TOO_SHORT | (term << 8)
-        if is_sorted:
-            continue
-        if room.shape[1] < last - first or (with_positions and len(moved) < at - begin):
-            return status.TOO_SHORT | (term << 8)
         ids, tokens = document_ids[first:last], frequencies[first:last]
+        i = 1
+        while i < len(ids) and ids[i - 1] < ids[i]:
+            i += 1
+        if i >= len(ids):
+            continue
+        if room.shape[1] < len(ids):
+            return status.TOO_SHORT | (term << 8)
+        highest = np.uint32(0)
         for i in range(len(ids)):
+            highest = max(highest, ids[i])
             payload = np.uint64(i) if with_positions else np.uint64(tokens[i])
             room[0, i] = (np.uint64(ids[i]) << _HALF) | payload
         row = _sort_entries(room, len(ids), highest, counts)
         if with_positions:
-            _move(room[row], room[1 - row], ids, tokens, positions[begin:at], moved)
+            begin, end = token_bounds[term], token_bounds[term + 1]
+            if begin < 0 or begin > end or end > len(positions) or len(moved) < end - begin:
+                return status.BAD_OFFSETS | (term << 8)
+            if not _move(room[row], room[1 - row], ids, tokens, positions[begin:end], moved):
+                return status.BAD_LENGTH | (term << 8)
         else:
             for i in range(len(ids)):
                 ids[i] = np.uint32(room[row, i] >> _HALF)
@@ -84,11 +90,16 @@ def sort_documents(
 
 @subroutine
 def _move(entries: Any, starts: Any, ids: Any, tokens: Any, positions: Any, moved: Any) -> Any:
-    """Write sorted entries, and move frequencies and positions with them. An entry has the old index of its posting."""
+    """Write sorted entries, and move frequencies and positions with them. An entry has the old index of its posting.
+
+    Returns False if the list does not have as many positions as its frequencies say.
+    """
     place = np.int64(0)
     for i in range(len(ids)):
         starts[i] = np.uint64(place)
         place += np.int64(tokens[i])
+    if place != len(positions):
+        return False
     for i in range(len(positions)):
         moved[i] = positions[i]
     place = np.int64(0)
@@ -100,6 +111,7 @@ def _move(entries: Any, starts: Any, ids: Any, tokens: Any, positions: Any, move
         for k in range(start, stop):
             positions[place] = moved[k]
             place += 1
+    return True
 
 
 @subroutine
@@ -148,6 +160,7 @@ def sort_documents_reference(
     bounds: Int64s,
     document_ids: UInt32s,
     frequencies: UInt32s,
+    token_bounds: Int64s,
     positions: UInt32s,
     room: NDArray[np.uint64],
     moved: UInt32s,
@@ -155,7 +168,7 @@ def sort_documents_reference(
 ) -> int:
     """Reference implementation in plain Python."""
     order = np.lexsort([document_ids, np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))])
-    if len(positions):
+    if len(token_bounds):
         pieces = np.split(positions.copy(), np.cumsum(frequencies)[:-1])
         positions[:] = np.concatenate([pieces[i] for i in order])
     document_ids[:], frequencies[:] = document_ids[order], frequencies[order]
