@@ -113,9 +113,9 @@ def sort_postings(
     """
     room = unset(2 * int(np.diff(bounds).max(initial=0)), np.uint64).reshape(2, -1)
     moved = unset(0 if token_bounds is None else int(np.diff(token_bounds).max(initial=0)), np.uint32)
-    none = np.empty(0, np.int64), moved[:0]
-    of_positions = none if positions is None or token_bounds is None else (token_bounds, positions)
+    starts = np.empty(0, np.int64) if token_bounds is None else token_bounds
+    kept = moved[:0] if positions is None else positions
     counts = np.empty(1 << DIGIT_BITS, np.uint32)
-    outcome = sort_documents(bounds, document_ids, frequencies, *of_positions, room, moved, counts)
+    outcome = sort_documents(bounds, document_ids, frequencies, starts, kept, room, moved, counts)
     if outcome != status.OK:
         raise InternalError("the postings do not match their terms", found=f"status {outcome}")

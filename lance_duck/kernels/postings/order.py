@@ -151,9 +151,9 @@ def _sort_by_digit(source: Any, target: Any, count: Any, shift: Any, width: Any,
     for digit in range(digits):
         counts[digit], place = place, np.uint32(place + counts[digit])
     for i in range(count):
-        digit = np.int64((source[i] >> shift) & mask)
-        target[np.int64(counts[digit])] = source[i]
-        counts[digit] += np.uint32(1)
+        slot = np.int64((source[i] >> shift) & mask)
+        target[np.int64(counts[slot])] = source[i]
+        counts[slot] += np.uint32(1)
 
 
 def sort_documents_reference(
@@ -167,7 +167,8 @@ def sort_documents_reference(
     counts: UInt32s,
 ) -> int:
     """Reference implementation in plain Python."""
-    order = np.lexsort([document_ids, np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))])
+    terms = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)).astype(np.uint32)
+    order = np.lexsort((document_ids, terms))
     if len(token_bounds):
         pieces = np.split(positions.copy(), np.cumsum(frequencies)[:-1])
         positions[:] = np.concatenate([pieces[i] for i in order])
