@@ -62,6 +62,10 @@ HELD_SHARE: Final = 4
 """Tokens are written as a partition when they reach 1 / `HELD_SHARE` of the memory limit. Sorting and encoding
 them takes twice their memory."""
 
+ORDERED_SHARE: Final = 16
+"""If more than 1 / `ORDERED_SHARE` of the documents match, they are found in the order of their rows. Sorting them
+afterwards takes up to four times as long (`benchmarks/search_game.py`)."""
+
 FEW_MATCHES: Final = 1000
 """Minimum estimated number of documents with all terms for reading impacts. Scoring fewer documents takes less time
 than decoding the impacts (`benchmarks/full_text_search.py`)."""

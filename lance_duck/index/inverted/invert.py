@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -20,7 +19,7 @@ from lance_duck.arrow.join import joined
 from lance_duck.arrow.memory import release_unused, unset
 from lance_duck.errors import InternalError
 from lance_duck.index.files import INDEX_BLOCK_ROWS
-from lance_duck.index.inverted.contents import Documents, PartitionContents
+from lance_duck.index.inverted.contents import Documents, PartitionContents, sort_postings
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings import sort
@@ -151,8 +150,10 @@ class TokenSorter:
 class Inversion:
     """Inverts batches into one partition, without keeping all decoded terms in memory.
 
+    The documents of the partition are numbered by length: see `contents`.
+
     Args:
-        batches: Batches in document order, with fewer than `MOST_DOCUMENTS` rows in total.
+        batches: Batches in row order, with fewer than `MOST_DOCUMENTS` rows in total.
         with_positions: Whether the batches keep positions.
     """
 
@@ -222,42 +223,45 @@ class Inversion:
         release_unused()
         terms, counts = self._terms.values(), self._counts[:, : len(self._terms)]
         bounds, token_bounds = (np.append(0, np.cumsum(each)) for each in counts)
-        documents, firsts = _joined(self._documents), self._firsts()
+        ends = np.cumsum(list(map(len, self._documents)), dtype=np.int64)
+        documents, ids = _joined(self._documents).by_length()
+        names = np.split(ids, ends)[: len(ends)]
         self._documents.clear()
         for first, last in _stretches(bounds, most):
             starts = bounds[first : last + 1] - bounds[first]
             places = token_bounds[first : last + 1] - token_bounds[first] if self._with_positions else None
-            ids, frequencies, positions = self._postings(first, last, firsts, starts, places)
+            ids, frequencies, positions = self._postings(first, last, names, starts, places)
             if last == len(terms):
                 self._runs.clear()
                 self._size = 0
                 release_unused()
             yield PartitionContents(documents, terms.slice(first, last - first), starts, ids, frequencies, positions)
 
-    def _firsts(self) -> list[int]:
-        """Return the id of the first document of each batch."""
-        return list(accumulate(map(len, self._documents), initial=0))[: len(self._documents)]
-
     def _postings(
         self,
         first: int,
         last: int,
-        firsts: Sequence[int],
+        names: Sequence[NDArray[np.uint32]],
         bounds: NDArray[np.int64],
         token_bounds: NDArray[np.int64] | None,
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32] | None]:
-        """Return the documents, frequencies and positions of the terms from `first` to `last` (exclusive)."""
+        """Return the documents, frequencies and positions of the terms from `first` to `last` (exclusive).
+
+        `names` has the ids of the documents of each batch.
+        """
         ids, frequencies = unset(int(bounds[-1]), np.uint32), unset(int(bounds[-1]), np.uint32)
         positions = unset(0 if token_bounds is None else int(token_bounds[-1]), np.uint32)
         ends = bounds[:-1].copy()
         position_ends = np.empty(0, np.int64) if token_bounds is None else token_bounds[:-1].copy()
-        for runs, document in zip(self._runs, firsts, strict=True):
+        for runs, ids_of_batch in zip(self._runs, names, strict=True):
             low, high = np.searchsorted(runs.terms, (first, last)).tolist()
             if low == high:
                 continue
             of_runs = readonly(runs.data), readonly(runs.terms[low:high]), readonly(runs.starts[low:high])
-            _check(sort.fill_runs(*of_runs, first, document, ends, ids, frequencies, position_ends, positions))
-        return ids, frequencies, None if token_bounds is None else positions
+            _check(sort.fill_runs(*of_runs, first, ids_of_batch, ends, ids, frequencies, position_ends, positions))
+        kept = None if token_bounds is None else positions
+        sort_postings(bounds, ids, frequencies, kept, token_bounds)
+        return ids, frequencies, kept
 
 
 def _joined(parts: Sequence[Documents]) -> Documents:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lance_duck.arrow.join import joined
 from lance_duck.errors import InvalidInputError
-from lance_duck.index.inverted.contents import Documents, PartitionContents
+from lance_duck.index.inverted.contents import Documents, PartitionContents, sort_postings
 from lance_duck.index.inverted.invert import distinct_terms
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.kind import MergeInput
@@ -42,8 +42,11 @@ class LargePart:
 
     def pieces(self) -> Iterator[PartitionContents]:
         """Yield the new contents, some terms at a time."""
+        renumbered: _Renumbered | None = None
         for piece in self.partition.pieces(self.most):
-            yield merged_partitions([LivingPart(piece, self.row_ids, self.lives)])
+            part = [LivingPart(piece, self.row_ids, self.lives)]
+            renumbered = _renumbered(part) if renumbered is None else renumbered
+            yield _merged_postings(part, renumbered)
 
 
 def living_parts(part: MergeInput, limit: int, *, by_address: bool) -> Iterator[LivingPart | LargePart]:
@@ -125,8 +128,8 @@ def whole_partition(contents: PartitionContents) -> LivingPart:
 def merged_partitions(parts: Sequence[LivingPart]) -> PartitionContents:
     """Merge partitions into one.
 
-    Documents follow the order of `parts`. Terms are in order of first occurrence. Terms without remaining documents are
-    dropped.
+    Documents are numbered by length, and those of equal length in the order of `parts`. Terms are in order of first
+    occurrence. Terms without remaining documents are dropped.
 
     Args:
         parts: The partitions. Either all or none have positions. Together, they have fewer than 2**32 - 1 live
@@ -137,9 +140,40 @@ def merged_partitions(parts: Sequence[LivingPart]) -> PartitionContents:
             documents.
         CorruptError: The postings are inconsistent.
     """
-    with_positions = _check_alike(parts)
-    documents = _documents(parts)
-    names = _names(parts)
+    return _merged_postings(parts, _renumbered(parts))
+
+
+@dataclass(frozen=True, eq=False)
+class _Renumbered:
+    """The documents of a merge.
+
+    Attributes:
+        documents: The live documents.
+        names: int64 (documents of the part,), the new document ids of each part, -1 for deleted documents.
+    """
+
+    documents: Documents
+    names: Sequence[Int64s]
+
+
+def _renumbered(parts: Sequence[LivingPart]) -> _Renumbered:
+    """Number the live documents of all parts by length."""
+    _check_alike(parts)
+    documents, ids = _documents(parts).by_length()
+    names, first = [], 0
+    for part in parts:
+        new = np.full(len(part.lives), -1, np.int64)
+        last = first + int(np.count_nonzero(part.lives))
+        new[part.lives] = ids[first:last]
+        names.append(new)
+        first = last
+    return _Renumbered(documents, names)
+
+
+def _merged_postings(parts: Sequence[LivingPart], renumbered: _Renumbered) -> PartitionContents:
+    """Merge the postings of partitions, or of some terms."""
+    documents, names = renumbered.documents, renumbered.names
+    with_positions = any(part.contents.positions is not None for part in parts)
     terms, numbers = distinct_terms([part.contents.terms for part in parts])
     counts = np.zeros((2, len(terms)), np.int64)
     for part, part_numbers, new in zip(parts, numbers, names, strict=True):
@@ -150,20 +184,21 @@ def merged_partitions(parts: Sequence[LivingPart]) -> PartitionContents:
     for part, part_numbers, new in zip(parts, numbers, names, strict=True):
         outcome = sort.fill_living(*_postings(part), new, part_numbers, ends, document_ids, frequencies)
         status.check_status(outcome, "posting", "list")
-    positions = _positions(parts, numbers, names, counts[1]) if with_positions else None
+    token_bounds = np.append(0, np.cumsum(counts[1])) if with_positions else None
+    positions = None if token_bounds is None else _positions(parts, numbers, names, token_bounds)
+    sort_postings(bounds, document_ids, frequencies, positions, token_bounds)
     stays = counts[0] > 0
     if not stays.all():
         terms, bounds = terms.take(np.flatnonzero(stays)), np.append(bounds[:-1][stays], bounds[-1])
     return PartitionContents(documents, terms, bounds, document_ids, frequencies, positions)
 
 
-def _check_alike(parts: Sequence[LivingPart]) -> bool:
-    """Return whether the parts have positions. Raises InvalidInputError if the parts differ."""
+def _check_alike(parts: Sequence[LivingPart]) -> None:
+    """Raise InvalidInputError if the parts differ in positions or document granularity."""
     with_positions = {part.contents.positions is not None for part in parts}
     depths = {len(part.contents.documents.elements) for part in parts}
     if len(with_positions) > 1 or len(depths) > 1:
         raise InvalidInputError("partitions that differ in positions or document granularity cannot be merged")
-    return with_positions == {True}
 
 
 def _documents(parts: Sequence[LivingPart]) -> Documents:
@@ -179,25 +214,13 @@ def _living(level: Sequence[NDArray[np.uint32]], lives: Sequence[NDArray[np.bool
     return joined((places[living] for places, living in zip(level, lives, strict=True)), np.uint32)
 
 
-def _names(parts: Sequence[LivingPart]) -> list[Int64s]:
-    """Return the new document ids of each part, -1 for deleted documents."""
-    first = 0
-    names = []
-    for part in parts:
-        new = np.where(part.lives, first - 1 + np.cumsum(part.lives, dtype=np.int64), -1)
-        first += int(np.count_nonzero(part.lives))
-        names.append(new)
-    return names
-
-
 def _postings(part: LivingPart) -> tuple[Int64s, NDArray[np.uint32], NDArray[np.uint32]]:
     return part.contents.bounds, part.contents.document_ids, part.contents.frequencies
 
 
 def _positions(
-    parts: Sequence[LivingPart], numbers: Sequence[Int64s], names: Sequence[Int64s], tokens: Int64s
+    parts: Sequence[LivingPart], numbers: Sequence[Int64s], names: Sequence[Int64s], bounds: Int64s
 ) -> NDArray[np.uint32]:
-    bounds = np.append(0, np.cumsum(tokens))
     ends, positions = bounds[:-1].copy(), np.empty(bounds[-1], np.uint32)
     for part, part_numbers, new in zip(parts, numbers, names, strict=True):
         assert part.contents.positions is not None

@@ -181,21 +181,21 @@ def fill_runs(
     terms: UInt32s,
     starts: NDArray[Any],
     first: int,
-    document: int,
+    names: UInt32s,
     ends: Int64s,
     document_ids: UInt32s,
     frequencies: UInt32s,
     position_ends: Int64s,
     positions: UInt32s,
 ) -> int:
-    """Append the runs of a batch to the postings of their terms.
+    """Append the runs of a batch to the postings of their terms. `order` sorts the postings afterwards.
 
     Args:
         data: Bytes of the batch.
         terms: (runs,), term of each run.
         starts: (runs,), byte offset of each run.
         first: The term whose postings come first in the output.
-        document: Id of the first document of the batch.
+        names: (documents of the batch,), id of each document.
         ends: (terms,), slot of each term's next posting; updated.
         document_ids: Output: documents of all postings of the terms.
         frequencies: Output: frequencies of all postings of the terms.
@@ -218,7 +218,7 @@ def fill_runs(
         place = ends[term]
         if at < 0 or place < 0 or place + count > len(document_ids):
             return status.TOO_SHORT | (run << 8)
-        name = np.int64(document)
+        document = np.int64(0)
         target = position_ends[term] if with_positions else np.int64(0)
         for i in range(place, place + count):
             word, at = _next(data, at, size)
@@ -228,8 +228,10 @@ def fill_runs(
                 tokens += 2
             if at < 0:
                 return status.TOO_SHORT | (run << 8)
-            name += word >> 1
-            document_ids[i] = np.uint32(name)
+            document += word >> 1
+            if document < 0 or document >= len(names):
+                return status.BAD_CODE | (run << 8)
+            document_ids[i] = names[document]
             frequencies[i] = np.uint32(tokens)
             if with_positions:
                 if target < 0 or target + tokens > len(positions):
@@ -261,7 +263,7 @@ def fill_runs_reference(
     terms: UInt32s,
     starts: NDArray[Any],
     first: int,
-    document: int,
+    names: UInt32s,
     ends: Int64s,
     document_ids: UInt32s,
     frequencies: UInt32s,
@@ -271,12 +273,12 @@ def fill_runs_reference(
     """Reference implementation in plain Python."""
     for term, start in zip((terms.astype(np.int64) - first).tolist(), starts.tolist(), strict=True):
         numbers = _numbers(data[start:].tobytes())
-        name = document
+        document = 0
         for _ in range(next(numbers)):
             word = next(numbers)
-            name += word >> 1
+            document += word >> 1
             tokens = next(numbers) + 2 if word & 1 else 1
-            document_ids[ends[term]], frequencies[ends[term]] = name, tokens
+            document_ids[ends[term]], frequencies[ends[term]] = names[document], tokens
             ends[term] += 1
             if len(position_ends):
                 places = np.cumsum([next(numbers) for _ in range(tokens)])

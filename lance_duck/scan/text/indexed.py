@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
@@ -237,12 +237,13 @@ class IndexedRows:
     def scored(self, terms: WeightedTerms, search: Scoring) -> tuple[NDArray[np.int64], Scores]:
         """Return matching documents and their scores.
 
-        The result is either all documents in ascending order, or only the best, with the highest score first.
+        The result is either all documents, or only the best, with the highest score first. If many rows match, all
+        documents are in the order of their addresses.
         """
         with self._watched():
             average = float(search.average)
             if search.most is None:
-                return matching_documents(self.partition, terms, average, search.mask)
+                return matching_documents(self.partition, terms, average, search.mask, self._row_order)
             return best_documents(self.partition, terms, average, self.keys, search.most, search.mask)
 
     def phrases(
@@ -278,6 +279,17 @@ class IndexedRows:
         keys = np.empty(len(self.row_ids), np.uint64)
         keys[np.lexsort(order)] = np.arange(len(keys), dtype=np.uint64)
         return readonly(keys)
+
+    @cached_property
+    def _row_order(self) -> Callable[[], NDArray[np.int64]] | None:
+        """Function that returns all documents in the order of their addresses. None if they already have it."""
+        if self.elements or (self.addresses[1:] >= self.addresses[:-1]).all():
+            return None
+        return lambda: self._by_address
+
+    @cached_property
+    def _by_address(self) -> NDArray[np.int64]:
+        return np.argsort(self.addresses, kind="stable")
 
     def _positions(
         self, ids: NDArray[np.int64], bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.index.inverted.codecs.problems import check_code
-from lance_duck.index.inverted.costs import MOST_PRUNED_TERMS
+from lance_duck.index.inverted.costs import MOST_PRUNED_TERMS, ORDERED_SHARE
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.scores import accumulate
@@ -68,15 +69,20 @@ class WeightedTerms:
 
 
 def matching_documents(
-    partition: InvertedPartition, terms: WeightedTerms, average: float, mask: Mask | None = None
+    partition: InvertedPartition,
+    terms: WeightedTerms,
+    average: float,
+    mask: Mask | None = None,
+    order: Callable[[], Documents] | None = None,
 ) -> tuple[Documents, Float32s]:
-    """Return the matching documents in ascending order, and their scores.
+    """Return the matching documents, ascending or in a given order, and their scores.
 
     Args:
         partition: The partition.
         terms: The terms.
         average: Average number of terms per document.
         mask: bool (documents,), whether each document may match. None if all documents may match.
+        order: Function that returns all documents in the preferred order. Few matching documents ascend nevertheless.
 
     Raises:
         CorruptError: Postings are corrupt.
@@ -102,5 +108,9 @@ def matching_documents(
         np.empty(form.size, np.uint32),
     )
     check_code(code, "postings", postings.where, "term")
-    documents = np.flatnonzero(hits == terms.num_slots if terms.every else hits)
+    matches = hits == terms.num_slots if terms.every else hits != 0
+    if order is None or np.count_nonzero(matches) * ORDERED_SHARE < count:
+        documents = np.flatnonzero(matches)
+    else:
+        documents = order()[np.flatnonzero(matches[order()])]
     return documents, scores[documents]

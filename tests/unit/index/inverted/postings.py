@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from lance_duck.index.inverted.contents import PartitionContents
+from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.text.tokens import Tokens
 
 Rows = Mapping[int, Sequence[tuple[str, int]]]
@@ -55,3 +56,19 @@ def rows_of(contents: PartitionContents) -> dict[int, list[tuple[str, int]]]:
         row: sorted(words, key=lambda pair: (pair[1], pair[0]))
         for row, words in zip(documents.row_ids.tolist(), rows, strict=True)
     }
+
+
+def reordered(contents: PartitionContents, order: NDArray[np.int64]) -> PartitionContents:
+    """Return a partition whose documents have another order, like those of other writers."""
+    old = contents.documents
+    documents = Documents(old.row_ids[order], old.num_tokens[order], tuple(level[order] for level in old.elements))
+    ids = np.empty(len(order), np.uint32)
+    ids[order] = np.arange(len(order))
+    new = ids[contents.document_ids]
+    places = np.lexsort([new, np.repeat(np.arange(len(contents.terms)), np.diff(contents.bounds))])
+    positions = contents.positions
+    if positions is not None and len(places):
+        pieces = np.split(positions, np.cumsum(contents.frequencies)[:-1])
+        positions = np.concatenate([pieces[i] for i in places])
+    frequencies = contents.frequencies[places]
+    return PartitionContents(documents, contents.terms, contents.bounds, new[places], frequencies, positions)

@@ -28,13 +28,26 @@ def test_each_term_lists_its_documents_frequencies_and_positions() -> None:
     contents = _inverted([{10: "the duck the lake", 11: "a duck"}])
     assert contents.terms.to_pylist() == [b"the", b"duck", b"lake", b"a"]
     assert contents.bounds.tolist() == [0, 1, 3, 4, 5]
-    assert contents.document_ids.tolist() == [0, 0, 1, 0, 1]
+    assert contents.document_ids.tolist() == [1, 0, 1, 1, 0]
     assert contents.frequencies.tolist() == [2, 1, 1, 1, 1]
     assert contents.positions is not None
     assert contents.positions.tolist() == [0, 2, 1, 1, 3, 0]
-    assert contents.documents.row_ids.tolist() == [10, 11]
-    assert contents.documents.num_tokens.tolist() == [4, 2]
+    assert contents.documents.row_ids.tolist() == [11, 10]
+    assert contents.documents.num_tokens.tolist() == [2, 4]
     assert contents.documents.total_tokens == 6
+
+
+def test_documents_of_all_batches_are_numbered_by_length_and_then_by_row() -> None:
+    contents = _inverted([{4: "a b c", 5: "a", 6: "b a"}, {7: "c", 8: "a a a"}, {9: "b b"}])
+    assert contents.documents.num_tokens.tolist() == [1, 1, 2, 2, 3, 3]
+    assert contents.documents.row_ids.tolist() == [5, 7, 6, 9, 4, 8]
+    assert contents.document_ids.tolist() == [0, 2, 4, 5, 2, 3, 4, 1, 4]
+
+
+def test_rows_of_more_than_65535_terms_are_numbered_by_length() -> None:
+    contents = _inverted([{1: "a " * 65536, 2: "a " * 3, 3: "a " * 65537, 4: "a " * 2}])
+    assert contents.documents.row_ids.tolist() == [4, 2, 1, 3]
+    assert contents.frequencies.tolist() == [2, 3, 65536, 65537]
 
 
 def test_rows_without_terms_are_not_documents() -> None:

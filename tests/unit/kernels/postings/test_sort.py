@@ -41,6 +41,7 @@ def test_runs_become_the_postings_of_their_tokens(seed: int, with_positions: boo
     places = np.argsort(order)
     terms, starts, counts = order[places] + np.uint32(3), starts[places], counts[:, places]
     results = []
+    names = np.random.default_rng(seed).permutation(20).astype(np.uint32) + np.uint32(100)
     for fill in (sort.fill_runs, sort.fill_runs_reference):
         ends, position_ends = np.zeros((2, 7), np.int64)
         ends[order[places]], position_ends[order[places]] = np.cumsum(counts, axis=1) - counts
@@ -48,13 +49,13 @@ def test_runs_become_the_postings_of_their_tokens(seed: int, with_positions: boo
             position_ends = position_ends[:0]
         ids, frequencies = np.zeros((2, counts[0].sum()), np.uint32)
         out = np.zeros(counts[1].sum() if with_positions else 0, np.uint32)
-        assert fill(data, terms, starts, 3, 100, ends, ids, frequencies, position_ends, out) == status.OK
+        assert fill(data, terms, starts, 3, names, ends, ids, frequencies, position_ends, out) == status.OK
         results.append([each.tolist() for each in (ends, ids, frequencies, position_ends, out)])
     assert results[0] == results[1]
     tokens: dict[int, dict[int, list[int]]] = {}
     for i in range(len(bounds) - 1):
         for j in range(bounds[i], bounds[i + 1]):
-            tokens.setdefault(term_ids[j], {}).setdefault(100 + i, []).append(positions[j] if positions else 0)
+            tokens.setdefault(term_ids[j], {}).setdefault(int(names[i]), []).append(positions[j] if positions else 0)
     in_order = [tokens[term] for term in sorted(tokens)]
     _, ids, frequencies, _, out = results[0]
     assert ids == [document for documents in in_order for document in documents]
@@ -71,16 +72,20 @@ def test_runs_without_enough_space_are_rejected() -> None:
     ids, frequencies = np.zeros((2, counts[0].sum()), np.uint32)
     out = np.zeros(counts[1].sum(), np.uint32)
 
-    def filled(data: Any = data, first: int = 0, ids: Any = ids, positions: Any = out) -> int:
+    def filled(data: Any = data, first: int = 0, ids: Any = ids, positions: Any = out, documents: int = 20) -> int:
         ends, position_ends = np.zeros((2, 7), np.int64)
         ends[terms], position_ends[terms] = bounds, position_bounds
-        return sort.fill_runs(data, terms, starts, first, 0, ends, ids, frequencies, position_ends, positions) & 0xFF
+        names = np.arange(documents, dtype=np.uint32)
+        return (
+            sort.fill_runs(data, terms, starts, first, names, ends, ids, frequencies, position_ends, positions) & 0xFF
+        )
 
     assert filled() == status.OK
     assert filled(data[:-1]) == status.TOO_SHORT
     assert filled(ids=ids[:-1]) == status.TOO_SHORT
     assert filled(positions=out[:-1]) == status.TOO_SHORT
     assert filled(first=1) == status.BAD_CODE
+    assert filled(documents=9) == status.BAD_CODE
 
 
 def test_inconsistent_tokens_return_a_status() -> None:
