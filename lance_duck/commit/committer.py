@@ -372,7 +372,10 @@ class CommitAttempts:
         draft = self.build(transaction, name)
         values = dictionaries_of(draft, base.sharing_files, base)
         manifest = publish(base.store, draft, transaction, name, base.timestamp, values, lock, late=late)
-        return base.followed_by(manifest)
+        after = base.followed_by(manifest)
+        if transaction.HasField("append") and self.amend is None:
+            after.fragments.follow(base.fragments)
+        return after
 
     def build(self, transaction: transaction_pb2.Transaction, name: ManifestName) -> ManifestDraft:
         """Build the version after the newest one."""
