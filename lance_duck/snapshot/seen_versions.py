@@ -3,8 +3,8 @@
 Every change of a directory changes its times. A listing stays true while the times are the same as before it. A commit
 has checked that its version follows the newest one, and records the times again. These rules apply:
 
-- Two changes may have the same time if they happen within one step of the clock. A listing only counts if the times were
-  20 ms old. After a commit, the name of the next version is looked up in any case. Then only a writer that adds two
+- Two changes may have the same time if they happen within one step of the clock. A listing only counts if the times
+  were 20 ms old. After a commit, the name of the next version is looked up in any case. Then only a writer that adds two
   versions and removes the first of them within one step stays unseen. Linux 6.13 and newer have no such steps.
 - Times without microseconds never count. They come from file systems that store seconds or milliseconds.
 - Network file systems may report old times. Only known local file systems count.
@@ -25,7 +25,7 @@ from lance_duck.wire.paths import ManifestName
 
 _DIRECTORIES: Final = 4096
 _CLOCK: Final = 20_000_000
-"""Age after which a later change has another time, in nanoseconds. The clock of older kernels has steps of 1 to 10 ms."""
+"""Age after which a later change has another time, in nanoseconds. Older kernels have clock steps of 1 to 10 ms."""
 _COARSE: Final = 1_000_000
 """Times that are multiples of this number come from a file system that stores milliseconds or seconds."""
 _LOCAL: Final = frozenset({"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs"})
