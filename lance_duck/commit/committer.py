@@ -54,6 +54,7 @@ from lance_duck.index.reuse import reuse_of
 from lance_duck.retry import RetryPolicy
 from lance_duck.rows import roaring_bytes
 from lance_duck.snapshot import Snapshot, derived, mem_wal, versions
+from lance_duck.snapshot.seen_versions import version_directory
 from lance_duck.snapshot.turns import own_turn
 from lance_duck.snapshot.with_log import refuse_change
 from lance_duck.wire import flags, paths
@@ -277,6 +278,8 @@ class CommitAttempts:
             try:
                 name = ManifestName(self.newest.version + 1, name.naming)
                 after = self._publish(transaction, name, late=True)
+                if (directory := version_directory(after.store)) is not None:
+                    directory.note_published(name)
             except StoreError as error:
                 return self.own_or(error)
         try:
@@ -372,7 +375,10 @@ class CommitAttempts:
         draft = self.build(transaction, name)
         values = dictionaries_of(draft, base.sharing_files, base)
         manifest = publish(base.store, draft, transaction, name, base.timestamp, values, lock, late=late)
-        return base.followed_by(manifest)
+        after = base.followed_by(manifest)
+        if transaction.HasField("append") and self.amend is None:
+            after.fragments.follow(base.fragments)
+        return after
 
     def build(self, transaction: transaction_pb2.Transaction, name: ManifestName) -> ManifestDraft:
         """Build the version after the newest one."""

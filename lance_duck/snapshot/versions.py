@@ -16,6 +16,7 @@ from typing import Any
 
 from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
 from lance_duck.snapshot.publish import finish_claimed
+from lance_duck.snapshot.seen_versions import version_directory
 from lance_duck.store import Store, did_you_mean_path, local_path
 from lance_duck.wire import paths
 from lance_duck.wire.manifest import Manifest, read_manifest
@@ -187,9 +188,16 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 
 def _listed(store: Store) -> ManifestName | None:
+    directory = version_directory(store)
+    if directory is not None and (known := directory.newest()) is not None:
+        return known
+    before = None if directory is None else directory.state()
     listed = store.names_at_once(paths.VERSIONS)
     if listed is not None:
-        return paths.newest_manifest(listed)
+        newest = paths.newest_manifest(listed)
+        if directory is not None and newest is not None:
+            directory.note_listed(before, newest)
+        return newest
     names = store.names(paths.VERSIONS)
     page = list(islice(names, _PAGE))
     newest = paths.newest_manifest(page)

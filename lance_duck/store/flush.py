@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import threading
+from _thread import LockType, allocate_lock, start_new_thread
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -153,22 +153,27 @@ def _flush_all(files: Sequence[str], late: Sequence[str], directories: set[str])
     ]
     failed: list[BaseException] = []
 
-    def run(share: list[tuple[str, int, bool]]) -> None:
+    def run(share: list[tuple[str, int, bool]], done: LockType) -> None:
         try:
             for path, mode, may_be_gone in share:
                 _flush(path, mode, may_be_gone=may_be_gone)
         except BaseException as error:
             failed.append(error)
+        finally:
+            done.release()
 
     count = min(REQUESTS_AT_ONCE, -(-len(work) // FLUSHES_BY_ONE))
-    shares = [work[at::count] for at in range(count)]
-    threads = [threading.Thread(target=run, args=(share,)) for share in shares[1:]]
-    for thread in threads:
-        thread.start()
-    for share in shares[:1]:
-        run(share)
-    for thread in threads:
-        thread.join()
+    started: list[LockType] = []
+    for at in reversed(range(count)):
+        done = allocate_lock()
+        done.acquire()
+        if at:
+            start_new_thread(run, (work[at::count], done))  # `threading.Thread` takes twice as long to start
+            started.append(done)
+        else:
+            run(work[::count], done)
+    for done in started:
+        done.acquire()
     if failed:
         raise failed[0]
 

@@ -150,6 +150,16 @@ class Fragments(Sequence[Fragment]):
         """Raise CorruptError if two fragments have the same id."""
         self._ids  # noqa: B018
 
+    def follow(self, before: Fragments) -> None:
+        """Take the ids from the previous version, which had the same fragments without the last ones.
+
+        Only the ids of the last fragments are read. If one is not higher than all others, all ids are read later.
+        """
+        known = before._ids
+        added = tuple([proto.id for proto in self._protos[len(known) :]])
+        if len(set(added)) == len(added) and min(added, default=0) > max(known, default=-1):
+            self.__dict__["_ids"] = known + added
+
     @cached_property
     def id_set(self) -> frozenset[int]:
         """Ids of all fragments."""

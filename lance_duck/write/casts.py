@@ -72,6 +72,10 @@ def find_cast(source: pa.DataType, field: Field, where: str, jsonb: Jsonb = Json
     Raises:
         InvalidInputError: The types cannot be cast. The returned function raises it for values that do not fit.
     """
+    target = field.storage_type
+    is_same = source == target and (not field.children or _same_names(source, field))
+    if is_same and (jsonb is Jsonb.TRUSTED or not has_enum(field)):
+        return None
     if _is_uuid(source) and is_text(field.storage_type):
         return _after(texts_from_uuids, find_cast(pa.large_string(), field, where, jsonb))
     if is_text(source) and field.extension_name == UUID:
@@ -81,16 +85,12 @@ def find_cast(source: pa.DataType, field: Field, where: str, jsonb: Jsonb = Json
     if isinstance(source, pa.BaseExtensionType):
         inner = find_cast(source.storage_type, field, where, jsonb)
         return lambda array: array.storage if inner is None else inner(array.storage)
-    target = field.storage_type
     if pa.types.is_null(source) and not pa.types.is_null(target):
         return lambda array: pa.nulls(len(array), target)
     if field.blob_version == 2 and not pa.types.is_struct(source):
         return blob_cast(source, field, where)
-    if source == target and (not field.children or _same_names(source, field)):
-        if jsonb is Jsonb.TRUSTED or not has_enum(field):
-            return None
-        if pa.types.is_dictionary(target):
-            return checked_enum(lambda array: array, field, where)
+    if is_same and pa.types.is_dictionary(target):
+        return checked_enum(lambda array: array, field, where)
     if pa.types.is_dictionary(target):
         return checked_enum(dictionary_cast(source, target, where), field, where)
     if pa.types.is_dictionary(source):

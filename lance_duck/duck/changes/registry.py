@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from lance_duck.duck.changes.databases.attach import AttachStatement, DetachStatement
 from lance_duck.duck.changes.databases.schema import CreateSchemaStatement, DropSchemaStatement
@@ -32,8 +33,10 @@ from lance_duck.duck.changes.tables.export import ExportStatement
 from lance_duck.duck.changes.tables.written_files import ComputedCopyStatement, ForeignFileStatement
 from lance_duck.duck.changes.upkeep.operations import PROCEDURES
 from lance_duck.duck.changes.upkeep.statements import AnalyzeStatement, ShowStatement, UpkeepStatement
+from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.head import StatementHead
 
+_SHAPES: Final = 256
 Reader = Callable[[StatementHead], LanceStatement | None]
 """Reads the clauses of a statement. Returns None for other statements."""
 
@@ -98,12 +101,34 @@ WORDS: Final = (*(READERS.keys() - {"select", "from"}), *PROCEDURES)
 """Every text with one of these statements contains at least one of these words."""
 
 
-def nested_changes(head: StatementHead) -> Sequence[LanceStatement]:
-    """Return the changes nested in a statement, for Lance and native tables."""
-    return NestedChange.targets(head)
+class Readings(NamedTuple):
+    """What a statement may be.
+
+    Attributes:
+        head: Its parts.
+        nested: Changes nested in it, for Lance and native tables.
+        changes: `nested`, then the statements that it may be, in the order in which to try them.
+    """
+
+    head: StatementHead
+    nested: Sequence[LanceStatement]
+    changes: Sequence[LanceStatement]
+
+    @classmethod
+    def of(cls, statement: Clauses) -> Readings:
+        """Read a statement."""
+        head = StatementHead.of(statement)
+        nested = NestedChange.targets(head)
+        return cls(head, nested, [*nested, *statements_of_head(head)])
 
 
 def statements_of_head(head: StatementHead) -> list[LanceStatement]:
     """Return the statements that a head may begin, in the order in which to try them."""
     statements = (read(head) for read in READERS.get(head.verb or "", ()))
     return [statement for statement in statements if statement is not None]
+
+
+@lru_cache(_SHAPES)
+def readings_of_shape(shape: str) -> Readings:
+    """Read the shape of many statements: see `ListedConstants`."""
+    return Readings.of(Clauses.of(shape))

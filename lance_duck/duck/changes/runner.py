@@ -19,7 +19,7 @@ from lance_duck.duck.changes.changed_tables import TransactionBlock
 from lance_duck.duck.changes.objects.create import CreateObjectStatement
 from lance_duck.duck.changes.parameters import NO_PARAMETERS, StatementParameters
 from lance_duck.duck.changes.prepared import Preparation, PreparedStatements
-from lance_duck.duck.changes.registry import WORDS, nested_changes, statements_of_head
+from lance_duck.duck.changes.registry import WORDS, Readings, readings_of_shape
 from lance_duck.duck.changes.result import ChangeResult, HeldResult, nothing
 from lance_duck.duck.changes.rows.constants import ListedConstants
 from lance_duck.duck.changes.rows.insert import InsertStatement
@@ -36,7 +36,7 @@ from lance_duck.duck.rules import spelling
 from lance_duck.duck.run.search_settings import Session
 from lance_duck.duck.statement.clauses import Clauses, TableName, statements_of
 from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.head import KINDS, VERBS, FirstWords, StatementHead, StatementKind
+from lance_duck.duck.statement.head import KINDS, VERBS, FirstWords, StatementKind
 from lance_duck.duck.statement.identifiers import folded, parts_of_name, quoted
 from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.duck.statement.text import Statement
@@ -130,7 +130,7 @@ class ChangeRunner:
             return None  # avoids tokenizing a long list of rows for a native table
         if (listed := ListedConstants.of(sql)) is not None:
             with suppress(duckdb.ParserException):  # raised again below, for the whole statement
-                change = self._read(Clauses.of(listed.shape))
+                change = self._read(Clauses.of(listed.shape), readings=readings_of_shape(listed.shape))
                 if change is not None and isinstance(change.statement, InsertStatement):
                     change = replace(change, statement=replace(change.statement, constants=listed))
                 return change
@@ -221,13 +221,12 @@ class ChangeRunner:
 
         return prepare
 
-    def _read(self, statement: Clauses, sets: Sequence[Any] = ()) -> Change | None:
-        head = StatementHead.of(statement)
-        if not self._may_name(statement.text):
+    def _read(self, statement: Clauses, sets: Sequence[Any] = (), readings: Readings | None = None) -> Change | None:
+        text = statement.text
+        if not self._may_name(text):
             return None
-        nested = nested_changes(head)
-        changes = [*nested, *statements_of_head(head)]
-        change = next((change for change in changes if self._is_concerned(change, statement.text, sets)), None)
+        head, nested, changes = readings or Readings.of(statement)
+        change = next((change for change in changes if self._is_concerned(change, text, sets)), None)
         if change is None:
             for each in changes:
                 if each.is_only_ours and isinstance(each, TableStatement):
@@ -237,8 +236,8 @@ class ChangeRunner:
             self._check_writable(change, f"{(head.verb or '').upper()} of {change.subject}")
         is_on_a_name = isinstance(change, TableStatement) and change.target.path is None
         if change.parses and (head.verb in VERBS or nested or (head.verb == "alter" and is_on_a_name)):
-            _parse(self._native, statement.text)  # a syntax error refers to the text as written
-        return Change(change, statement.text, head.explain.text)
+            _parse(self._native, text)  # a syntax error refers to the text as written
+        return Change(change, text, head.explain.text)
 
     def _check_writable(self, statement: LanceStatement, where: str) -> None:
         if self.read_only:

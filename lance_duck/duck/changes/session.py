@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -58,7 +58,7 @@ from lance_duck.verbs.writing.staged import commit_added
 OpenRows = Callable[[TargetTable], "AbstractContextManager[pa.RecordBatchReader]"]
 Evaluate = Callable[[TargetTable], tuple[RowEdits, ChangeResult]]
 
-_SCHEMAS: Final[LruCache[tuple[str, ...]]] = LruCache(64)
+_COLUMNS: Final[LruCache[tuple[TargetColumn, ...]]] = LruCache(64)
 _PLAN: Final = "lance_change"
 _NOTE: Final = "This is the plan that finds the rows to change. Nothing was written."
 _PINNED: Final = "__lance_pinned"
@@ -155,18 +155,15 @@ class ChangeSession:
 
     def table(self, name: TableName, dataset: LanceDataset) -> TargetTable:
         """Return a table at a version, for a statement that changes it."""
-        table = TargetTable(name.name, dataset, ())
         arrow = dataset.schema
-        types = _SCHEMAS.get(arrow.serialize().to_pybytes(), lambda: self._types(table))
-        columns = [
-            TargetColumn(field.name, type_, field.type, field.nullable)
-            for field, type_ in zip(arrow, types, strict=True)
-        ]
-        return replace(table, columns=columns)
 
-    def _types(self, table: TargetTable) -> tuple[str, ...]:
-        relation = call_as_user(partial(self.native.sql, visible(SOURCE)), table.sources)
-        return tuple(map(str, relation.types))
+        def columns() -> tuple[TargetColumn, ...]:
+            sources = TargetTable(name.name, dataset, ()).sources
+            types = map(str, call_as_user(partial(self.native.sql, visible(SOURCE)), sources).types)
+            pairs = zip(arrow, types, strict=True)
+            return tuple(TargetColumn(field.name, type_, field.type, field.nullable) for field, type_ in pairs)
+
+        return TargetTable(name.name, dataset, _COLUMNS.get(arrow.serialize().to_pybytes(), columns))
 
     def exists(self, uri: str, options: Mapping[str, str] | None) -> LanceDataset | None:
         """Return the table at a location, or None."""

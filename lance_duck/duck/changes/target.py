@@ -260,6 +260,8 @@ class TargetTable:
         Raises:
             UnsupportedError: A struct or list contains durations.
         """
+        if not any(column.arrow.num_fields or column.is_duration for column in self.columns):
+            return values
         values = self.named_as_stored(values)
         for column in self.columns:
             place = values.schema.get_field_index(column.name)

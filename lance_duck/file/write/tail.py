@@ -11,7 +11,6 @@ from typing import Final
 import pyarrow as pa
 from google.protobuf.any_pb2 import Any
 from google.protobuf.empty_pb2 import Empty
-from google.protobuf.message import Message
 
 from lance_duck.checksums.container import block_bytes, block_size, mark
 from lance_duck.checksums.digests import Digests
@@ -27,9 +26,12 @@ from lance_duck.wire.schema_write import metadata_to_proto, schema_from_arrow, s
 
 COLUMN_URL: Final = "/lance.encodings.ColumnEncoding"
 _FOOTER_VERSIONS: Final = MappingProxyType({(2, 0): (0, 3)})
-_VALUES: Final = encodings20_pb2.ColumnEncoding(values=Empty())
 _SCHEMAS: Final = 64
-_BLOB: Final = encodings20_pb2.ColumnEncoding(blob=encodings20_pb2.Blob(inner=_VALUES))
+_ENCODINGS: Final = 256
+_OF_VALUES: Final = encodings20_pb2.ColumnEncoding(values=Empty())
+_OF_BLOBS: Final = encodings20_pb2.ColumnEncoding(blob=encodings20_pb2.Blob(inner=_OF_VALUES))
+_VALUES: Final = EncodingDescription(COLUMN_URL, _OF_VALUES.SerializeToString())
+_BLOB: Final = EncodingDescription(COLUMN_URL, _OF_BLOBS.SerializeToString())
 
 
 @dataclass(slots=True)
@@ -138,7 +140,7 @@ def _tail(contents: Contents, global_extents: Sequence[Extent], descriptor: byte
     parts, extents = [descriptor], []
     end = start = position + len(descriptor)
     for index, column in enumerate(columns):
-        column.message.encoding.CopyFrom(_packed(COLUMN_URL, _BLOB if index in blobs else _VALUES))
+        column.message.encoding.CopyFrom(_direct(_BLOB if index in blobs else _VALUES))
         data = column.message.SerializeToString()
         extents.append((end, len(data)))
         parts.append(data)
@@ -153,13 +155,11 @@ def _table(extents: Iterable[Extent]) -> bytes:
     return b"".join(number.to_bytes(8, "little") for extent in extents for number in extent)
 
 
+@lru_cache(_ENCODINGS)
 def _direct(encoding: EncodingDescription) -> file2_pb2.Encoding:
+    """Return the message of an encoding. It must not be changed, because columns share it."""
     packed = Any(type_url=encoding.type_url, value=encoding.value)
     return file2_pb2.Encoding(direct=file2_pb2.DirectEncoding(encoding=packed.SerializeToString()))
-
-
-def _packed(url: str, message: Message) -> file2_pb2.Encoding:
-    return _direct(EncodingDescription(url, message.SerializeToString()))
 
 
 def _blob_columns(schema: Schema, version: tuple[int, int]) -> set[int]:

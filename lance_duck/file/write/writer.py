@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from os import cpu_count
 from types import MappingProxyType, TracebackType
 from typing import Final
@@ -25,6 +25,7 @@ from lance_duck.checksums.digests import StreamDigests, digests
 from lance_duck.checksums.sidecars import sidecar_block
 from lance_duck.encoding.arrow.dictionary_union import DictionaryUnion, has_narrow_dictionary
 from lance_duck.encoding.layouts.page import Extent
+from lance_duck.encoding.write.costs import FEW_VALUES
 from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.errors import InternalError, InvalidInputError, UnsupportedError
 from lance_duck.file.costs import HELD_BYTES, PAGE_BYTES, ROUND_BYTES
@@ -34,6 +35,7 @@ from lance_duck.file.write.column import open_v21_column
 from lance_duck.file.write.column20 import open_v20_column
 from lance_duck.file.write.contract import ColumnWriter, Pages, num_bytes
 from lance_duck.file.write.encoder_pool import Encoded, Lane, Lanes, all_done
+from lance_duck.file.write.few_rows import flat_columns
 from lance_duck.file.write.tail import ColumnTail, Contents, WrittenBuffers, write_tail
 from lance_duck.forks import Lock
 from lance_duck.store import Buffer, Sink
@@ -107,9 +109,10 @@ class FileWriter:
         self._metadata: dict[str, str] = {}
         self._global_buffers: list[Buffer] = []
         self._num_rows = 0
-        opener = open_v20_column if version == "2.0" else open_v21_column
-        opened = [opener(f, version, self._space, page_bytes) for f in schema.fields]
-        self._columns = [_ColumnOutput(w, [ColumnTail() for _ in range(w.num_columns)]) for w in opened]
+        self._page_bytes = page_bytes
+        self._flat = None if version == "2.0" else flat_columns(schema, version)
+        if self._flat is None:
+            self._columns  # noqa: B018  raises for an unsupported column
         self._threads = _PROCESSORS if threads is None else threads
         self._lanes: Lanes | None = None
         self._pending: list[pa.RecordBatch] = []
@@ -118,6 +121,13 @@ class FileWriter:
         self._rounds: deque[_Round] = deque()
         is_narrow = any(has_narrow_dictionary(f.storage_type) for f in schema.fields)
         self._dictionaries = DictionaryUnion() if is_narrow else None
+
+    @cached_property
+    def _columns(self) -> list[_ColumnOutput]:
+        version = ".".join(map(str, self._version))
+        opener = open_v20_column if version == "2.0" else open_v21_column
+        opened = [opener(f, version, self._space, self._page_bytes) for f in self._schema.fields]
+        return [_ColumnOutput(w, [ColumnTail() for _ in range(w.num_columns)]) for w in opened]
 
     @property
     def num_rows(self) -> int:
@@ -156,10 +166,8 @@ class FileWriter:
             StoreError: The disk or the service failed. After this the writer can only be aborted.
         """
         interrupts.check()
-        if batch.num_columns != len(self._columns):
-            raise InternalError(
-                "the columns of the batch and the file differ", expected=len(self._columns), found=batch.num_columns
-            )
+        if batch.num_columns != (count := len(self._schema.fields)):
+            raise InternalError("the columns of the batch and the file differ", expected=count, found=batch.num_columns)
         if not batch.num_rows:
             return
         if self._dictionaries is not None:
@@ -190,14 +198,10 @@ class FileWriter:
             StoreError: The disk or the service failed. The file is removed.
         """
         try:
-            self._encode(last=True)
-            while self._rounds:
-                self._collect()
-            self._close_lanes()
+            tails = self._few_rows() or self._all_rows()
             schema = self._schema
             if self._metadata:
                 schema = replace(schema, metadata={**schema.metadata, **self._metadata})
-            tails = [tail for column in self._columns for tail in column.tails]
             contents = Contents(
                 schema, self._version, tails, self._global_buffers, self._num_rows, self._space.append_sidecars()
             )
@@ -223,6 +227,24 @@ class FileWriter:
     ) -> None:
         self.abort()
 
+    def _few_rows(self) -> list[ColumnTail] | None:
+        """Write the pages of a file with few rows. Returns None for other files."""
+        is_new = self._flat is not None and "_columns" not in self.__dict__ and len(self._pending) == 1
+        if not is_new or self._num_rows > FEW_VALUES or self._pending_bytes + 4 * FEW_VALUES >= self._page_bytes:
+            return None
+        tails = [ColumnTail() for _ in self._flat or ()]
+        for tail, column, array in zip(tails, self._flat or (), self._pending[0].columns, strict=True):
+            self._put(tail, column.pages(array))
+        return tails
+
+    def _all_rows(self) -> list[ColumnTail]:
+        """Write all remaining pages, and return the metadata of all physical columns."""
+        self._encode(last=True)
+        while self._rounds:
+            self._collect()
+        self._close_lanes()
+        return [tail for column in self._columns for tail in column.tails]
+
     def _encode(self, *, last: bool = False) -> None:
         """Pass the waiting batches to the columns, and write the pages that are ready."""
         batches, size = self._pending, self._pending_bytes
@@ -231,7 +253,7 @@ class FileWriter:
         if self._threads < 2 or (self._lanes is None and size < ROUND_BYTES):
             for column, work in zip(self._columns, works, strict=True):
                 for index, page in work():
-                    self._put(column, index, (page,) if isinstance(page, EncodedPage) else page())
+                    self._put(column.tails[index], (page,) if isinstance(page, EncodedPage) else page())
             return
         lanes = self._lanes = self._lanes or Lanes(self._threads)
         encoded = [lanes.submit(c.lane, work) for c, work in zip(self._columns, works, strict=True)]
@@ -243,12 +265,11 @@ class FileWriter:
         """Write the pages of the oldest round."""
         for column, future in zip(self._columns, self._rounds.popleft().encoded, strict=True):
             for index, pages in future.result():
-                self._put(column, index, pages.result())
+                self._put(column.tails[index], pages.result())
 
-    def _put(self, column: _ColumnOutput, index: int, pages: Iterable[EncodedPage]) -> None:
+    def _put(self, tail: ColumnTail, pages: Iterable[EncodedPage]) -> None:
         for page in pages:
-            extents = [(self._space.append(buffer), len(buffer)) for buffer in page.buffers]
-            column.tails[index].add(page, extents)
+            tail.add(page, [(self._space.append(buffer), len(buffer)) for buffer in page.buffers])
 
     def _close_lanes(self) -> None:
         if self._lanes is not None:

@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypedDict, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypedDict, TypeGuard, runtime_checkable
 
 from lance_duck import lazy
 from lance_duck.arguments import has_defaults
@@ -117,7 +117,7 @@ class WriteSettings:
             max_page_bytes=self.max_page_bytes,
             progress=_progress(self.progress),
             committed_here=True,
-            watch=_Watch(self.progress, self.fragment_id) if isinstance(self.progress, FragmentProgress) else None,
+            watch=_Watch(self.progress, self.fragment_id) if _is_observer(self.progress) else None,
         )
 
 
@@ -181,8 +181,12 @@ def _duration(seconds: int) -> str:
     return " ".join(parts) or "0s"
 
 
+def _is_observer(progress: object) -> TypeGuard[FragmentProgress]:
+    return progress is not None and isinstance(progress, FragmentProgress)  # comparing its methods takes long
+
+
 def _progress(progress: Any) -> Callable[[WriteProgress], None] | None:
-    if progress is None or progress is False or isinstance(progress, FragmentProgress):
+    if progress is None or progress is False or _is_observer(progress):
         return None
     if progress is True:
         return _print_progress

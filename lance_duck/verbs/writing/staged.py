@@ -21,6 +21,7 @@ from lance_duck.errors import (
 )
 from lance_duck.scan.projection import HIDDEN
 from lance_duck.snapshot import Location, Snapshot, derived
+from lance_duck.store import Store
 from lance_duck.verbs.public.bases import target_bases
 from lance_duck.verbs.writing.schema_compat import check_still_fits, fitting
 from lance_duck.verbs.writing.settings import WriteSettings, auto_cleanup_config
@@ -112,8 +113,12 @@ class StagingWriter:
     transaction: UUID | None = None
     committed_here: bool = True
 
-    def write(self, batches: Iterable[pa.RecordBatch]) -> StagedRows:
+    def write(self, batches: Iterable[pa.RecordBatch], store: Store | None = None) -> StagedRows:
         """Write rows.
+
+        Args:
+            batches: The rows.
+            store: The open store of the table. If None, it is opened.
 
         Raises:
             InvalidInputError: The data does not fit the table.
@@ -121,7 +126,7 @@ class StagingWriter:
         targets = target_bases(self.location, self.bases, self.settings.target_bases, self.settings.target_all_bases)
         options = self.settings.options(self.version, targets, self.settings.blobs(self.location, self.bases))
         options = replace(options, transaction=self.transaction, committed_here=self.committed_here)
-        fragments = write_new_fragments(self.location.store(), self.schema, batches, options)
+        fragments = write_new_fragments(store or self.location.store(), self.schema, batches, options)
         return self.staged(fragments, targets)
 
     def staged(self, fragments: Iterable[Fragment], bases: Iterable[Base | None] = ()) -> StagedRows:
@@ -140,7 +145,8 @@ def stage_append(reader: pa.RecordBatchReader, snapshot: Snapshot, settings: Wri
     """
     if EMBEDDING_FUNCTIONS in snapshot.schema.metadata:
         reader = embedders.with_embeddings(reader, snapshot.schema)
-    return staging_append(reader.schema, snapshot, settings).write(reader)
+    store = None if snapshot.base_paths else snapshot.store  # that store may follow links to base paths
+    return staging_append(reader.schema, snapshot, settings).write(reader, store)
 
 
 def staging_append(source: pa.Schema, snapshot: Snapshot, settings: WriteSettings) -> StagingWriter:

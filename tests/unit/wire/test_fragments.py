@@ -25,3 +25,18 @@ def test_fragments_that_share_an_id_are_corrupt() -> None:
     for ask in (lambda: shared.places, lambda: list(shared), shared.ids, shared.row_counts, shared.check_ids):
         with pytest.raises(CorruptError, match="duplicate fragment id 1"):
             ask()
+
+
+@pytest.mark.parametrize("added", [(8,), (9, 8)])
+def test_the_next_version_reads_the_ids_of_its_new_fragments_only(added: tuple[int, ...]) -> None:
+    before, after = fragments(7, 2, 5), fragments(0, 0, 0, *added)
+    after.follow(before)
+    assert after.ids() == [7, 2, 5, *added]
+
+
+@pytest.mark.parametrize("added", [(2,), (8, 8), (3, 7)])
+def test_new_fragments_with_low_or_equal_ids_are_checked_with_all_others(added: tuple[int, ...]) -> None:
+    after = fragments(7, 2, 5, *added)
+    after.follow(fragments(7, 2, 5))
+    with pytest.raises(CorruptError, match="duplicate fragment id"):
+        after.check_ids()

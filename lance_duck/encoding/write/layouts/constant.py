@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -62,9 +63,10 @@ def constant_value(block: Block, valid: Levels | None) -> Block | None:
     return None
 
 
-def _probes(count: int) -> list[int]:
+@lru_cache
+def _probes(count: int) -> tuple[int, ...]:
     """Return a few positions to compare, including the first and the last."""
-    return sorted({i * (count - 1) // (_PROBES - 1) for i in range(_PROBES)})
+    return tuple(sorted({i * (count - 1) // (_PROBES - 1) for i in range(_PROBES)}))
 
 
 def _fixed_constant(block: FixedWidth, valid: Levels | None) -> FixedWidth | None:

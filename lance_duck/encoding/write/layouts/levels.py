@@ -31,6 +31,7 @@ _LIST_KINDS = {
 }
 _ALL = 256
 _IN_ORDER = bytes(range(_ALL))
+_NO_MARKS = bytes(_ALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +99,17 @@ def page_levels(
         num_slots: Number of entries that have a value.
         num_rows: Number of rows.
     """
-    present = np.zeros(_ALL, dtype=np.uint8)
-    if holes is not None:
-        levels_present(readonly(holes), present)
-    layers, table, level = _least_layers(shape, present.tobytes())
     def_ = None
-    if level and holes is None:
-        def_ = np.zeros(num_slots if begins is None else len(begins), dtype=np.uint8)
-    elif level:
-        assert holes is not None
-        def_ = holes
-        if table[: level + 1].tobytes() != _IN_ORDER[: level + 1] or present[level + 1 :].any():
+    if holes is None:
+        layers, _, level = _least_layers(shape, _NO_MARKS)
+        if level:
+            def_ = np.zeros(num_slots if begins is None else len(begins), dtype=np.uint8)
+    else:
+        present = np.zeros(_ALL, dtype=np.uint8)
+        levels_present(readonly(holes), present)
+        layers, table, level = _least_layers(shape, present.tobytes())
+        def_ = holes if level else None
+        if level and (table[: level + 1].tobytes() != _IN_ORDER[: level + 1] or present[level + 1 :].any()):
             def_ = np.empty(len(holes), dtype=np.uint8)
             map_levels(readonly(holes), table.copy(), def_)
     max_rep = np.uint8(sum(shape.lists))
