@@ -13,11 +13,13 @@ from operator import lt
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lance_duck.cache import LruCache, SizedCache
 from lance_duck.index.inverted.search import (
     BestOfPhrase,
     BestOfTerms,
+    DirectSearch,
     PhraseOrder,
     WeightedTerms,
     prepared_phrase,
@@ -44,6 +46,9 @@ from lance_duck.telemetry.metrics import INDEX_USES
 _MOST_TERMS: Final = 1 << 12
 """Maximum number of terms whose ids and weights are cached for a column, in about half a megabyte."""
 
+_MOST_SEEN: Final = 1 << 12
+"""Number of queries that are recognized when they are repeated, in about half a megabyte."""
+
 _MOST_BYTES: Final = 16 << 20
 """Maximum size of the queries that are prepared for a column, in bytes. This limits memory."""
 
@@ -61,6 +66,44 @@ class BestRows(NamedTuple):
 
     scores: Scores
     addresses: Addresses
+
+
+class _LoneWord(NamedTuple):
+    """A word of a query.
+
+    Attributes:
+        ids: Term id in each document set, or -1.
+        lengths: Number of documents in the postings of each document set.
+        idf: Weight.
+    """
+
+    ids: Sequence[int]
+    lengths: Sequence[int]
+    idf: np.float32
+
+
+class _LoneWords(NamedTuple):
+    """The words of a query.
+
+    Attributes:
+        words: The words, in query order.
+        every: Whether a document must contain all of them.
+        order: Order of the words of a phrase, or None.
+    """
+
+    words: Sequence[_LoneWord]
+    every: bool
+    order: PhraseOrder | None
+
+    def terms(self, number: int) -> WeightedTerms:
+        """Return the words with their ids in a document set."""
+        ids = np.array([word.ids[number] for word in self.words], np.int64)
+        weights = np.array([word.idf for word in self.words], np.float32)
+        return WeightedTerms.plain(ids, weights, every=self.every)
+
+    def lengths(self, number: int) -> list[int]:
+        """Return the lengths of the postings of the words that a document set contains."""
+        return [word.lengths[number] for word in self.words if word.ids[number] >= 0]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -94,8 +137,10 @@ class LoneColumn:
         self._statistics = Statistics(documents, tokens, route.rounds_lengths)
         self._average = float(self._statistics.average)
         self._masks = [place.allowed(None, None) for place in places]
-        self._known: LruCache[tuple[Sequence[int], np.float32]] = LruCache(_MOST_TERMS // len(places))
+        self._direct = [DirectSearch(place.partition, self._average, place.keys) for place in places]
+        self._known: LruCache[_LoneWord] = LruCache(_MOST_TERMS // len(places))
         self._prepared: SizedCache[_LoneQuery] = SizedCache(_MOST_BYTES, lambda each: each.nbytes)
+        self._seen: LruCache[bool] = LruCache(_MOST_SEEN)
 
     @property
     def nbytes(self) -> int:
@@ -116,8 +161,7 @@ class LoneColumn:
             if opened.index is not index:  # another search found that the segment is corrupt
                 return None
         try:
-            prepared = self._of(query)
-            rows = None if prepared is None else self._found(prepared, k, filtered)
+            rows = self._best(query, k, filtered)
         except Stopped:
             raise
         except Exception:  # the ordinary way fails, too, and finds out whether the segment is corrupt
@@ -126,49 +170,85 @@ class LoneColumn:
             INDEX_USES.add(self._kind)
         return rows
 
+    def _best(self, query: MatchQuery | PhraseQuery, k: int, filtered: PassingRows | None) -> BestRows | None:
+        """Search without a prepared query if the query is new, and prepare it when it is repeated."""
+        key = query.query, query.slop if isinstance(query, PhraseQuery) else query.operator
+        prepared = self._prepared.find(key)
+        if prepared is not None:
+            return self._found(prepared, k, filtered)
+        words = self._words(query)
+        if words is None:
+            return None
+        if self._seen.find(key) is None:
+            self._seen.put(key, True)
+            rows = self._found_directly(words, k, filtered)
+            if rows is not None:
+                return rows
+        prepared = self._made(words)
+        if prepared is None:
+            return None
+        self._prepared.put(key, prepared)
+        return self._found(prepared, k, filtered)
+
     def _found(self, query: _LoneQuery, k: int, filtered: PassingRows | None) -> BestRows:
         parts = []
         for number, search in query.searches:
-            place = self._places[number]
-            mask = self._masks[number] if filtered is None else place.allowed(filtered, None)
-            documents, scores = search.best(min(k, place.partition.num_documents), mask)
-            if len(query.searches) == 1:
-                return BestRows(scores, place.addresses[documents])
-            parts.append((scores, place.addresses[documents], place.keys[documents]))
+            count = self._places[number].partition.num_documents
+            parts.append((number, *search.best(min(k, count), self._mask(number, filtered))))
+        return self._joined(parts, k)
+
+    def _found_directly(self, words: _LoneWords, k: int, filtered: PassingRows | None) -> BestRows | None:
+        """Return the best rows, or None if the postings are not in memory."""
+        parts, least = [], 0.0
+        for number, direct in enumerate(self._direct):
+            terms = words.terms(number)
+            if not terms.can_match:
+                continue
+            most, mask = min(k, self._places[number].partition.num_documents), self._mask(number, filtered)
+            found = direct.best(terms, words.lengths(number), words.order, most, mask, least)
+            if found is None:
+                return None
+            if len(found[1]) == k:
+                least = max(least, found[1].item(-1))
+            parts.append((number, *found))
+        return self._joined(parts, k)
+
+    def _mask(self, number: int, filtered: PassingRows | None) -> NDArray[np.bool_] | None:
+        return self._masks[number] if filtered is None else self._places[number].allowed(filtered, None)
+
+    def _joined(self, parts: Sequence[tuple[int, NDArray[np.int64], Scores]], k: int) -> BestRows:
+        """Return the best rows of the best documents of each document set."""
+        if len(parts) == 1:
+            number, documents, scores = parts[0]
+            return BestRows(scores, self._places[number].addresses[documents])
         if not parts:
             return BestRows(np.empty(0, np.float32), np.empty(0, np.uint64))
-        scores, addresses, keys = map(np.concatenate, zip(*parts, strict=True))
+        scores = np.concatenate([each for _, _, each in parts])
+        addresses = np.concatenate([self._places[number].addresses[documents] for number, documents, _ in parts])
+        keys = np.concatenate([self._places[number].keys[documents] for number, documents, _ in parts])
         order = np.lexsort((keys, -scores))[:k]
         return BestRows(scores[order], addresses[order])
 
-    def _of(self, query: MatchQuery | PhraseQuery) -> _LoneQuery | None:
-        """Return the searches for a query, which are prepared when the query is first seen. None if impossible."""
-        how = query.slop if isinstance(query, PhraseQuery) else query.operator
-        prepared = self._prepared.find((query.query, how))
-        if prepared is None:
-            prepared = self._made(query)
-            if prepared is not None:
-                self._prepared.put((query.query, how), prepared)
-        return prepared
-
-    def _made(self, query: MatchQuery | PhraseQuery) -> _LoneQuery | None:
+    def _words(self, query: MatchQuery | PhraseQuery) -> _LoneWords | None:
+        """Return the words of a query. None if several words have one position."""
         tokens = self._analyser.terms_of_query(query.query)
         positions = [token.position for token in tokens]
         if not all(map(lt, positions, positions[1:])):
             return None
-        every = isinstance(query, PhraseQuery) or query.operator is FullTextOperator.AND
-        order = None
-        if isinstance(query, PhraseQuery) and len(tokens) > 1:
-            order = PhraseOrder(np.array(positions, np.int64), query.slop)
-        terms = self._terms([token.text.encode() for token in tokens])
-        weights = np.array([idf for _, idf in terms], np.float32)
+        words = self._terms([token.text.encode() for token in tokens])
+        if not isinstance(query, PhraseQuery):
+            return _LoneWords(words, query.operator is FullTextOperator.AND, None)
+        order = PhraseOrder(np.array(positions, np.int64), query.slop) if len(tokens) > 1 else None
+        return _LoneWords(words, True, order)
+
+    def _made(self, words: _LoneWords) -> _LoneQuery | None:
+        """Return the searches for words, or None if one is impossible."""
         searches = []
         for number, place in enumerate(self._places):
-            ids = np.array([ids[number] for ids, _ in terms], np.int64)
-            weighted = WeightedTerms.plain(ids, weights, every=every)
-            if not weighted.can_match:
+            terms = words.terms(number)
+            if not terms.can_match:
                 continue
-            search = self._search(place, weighted, order)
+            search = self._search(place, terms, words.order)
             if search is None:
                 return None
             searches.append((number, search))
@@ -181,16 +261,19 @@ class LoneColumn:
             return prepared_terms(place.partition, terms, self._average, place.keys)
         return prepared_phrase(place.partition, terms, order, self._average, place.keys)
 
-    def _terms(self, terms: Sequence[bytes]) -> list[tuple[Sequence[int], np.float32]]:
-        """Return the ids of each term, one for each document set, and its weight."""
+    def _terms(self, terms: Sequence[bytes]) -> list[_LoneWord]:
+        """Return the words with these terms."""
         found = {term: self._known.find(term) for term in terms}
         missing = [term for term, known in found.items() if known is None]
         if missing:
             ids = [place.partition.term_ids(missing) for place in self._places]
-            counts = [place.counts(missing, each) for place, each in zip(self._places, ids, strict=True)]
+            pairs = list(zip(self._places, ids, strict=True))
+            counts = [place.counts(missing, each) for place, each in pairs]
+            lengths = [place.partition.document_frequencies(each).tolist() for place, each in pairs]
             for number, term in enumerate(missing):
                 idf = self._statistics.idf(sum(each[number] for each in counts))
-                found[term] = self._known.put(term, ([each.item(number) for each in ids], idf))
+                word = _LoneWord([each.item(number) for each in ids], [each[number] for each in lengths], idf)
+                found[term] = self._known.put(term, word)
         return [known for term in terms if (known := found[term]) is not None]
 
 
