@@ -1,4 +1,4 @@
-"""Scratch arrays that searches reuse. New arrays of a megabyte cost a page fault for each page that is written."""
+"""SpareArrays arrays that searches reuse. New arrays of a megabyte cost a page fault for each page that is written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FIRST_BYTES: Final = 1 << 17
 _MOST_BYTES: Final = 4 << 20
 
 
-class Scratch:
+class SpareArrays:
     """Groups of arrays by their sizes, of which the first is the number of terms. Safe to use from several threads.
 
     Args:
@@ -54,7 +54,7 @@ class Scratch:
             kept.append(arrays)
 
 
-class _Arenas(Scratch):
+class _Arenas(SpareArrays):
     """Room for the postings of terms. Its size is that of the largest search so far, up to a limit."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class _Arenas(Scratch):
         return _arena(max(blocks, _FIRST_BLOCKS), max(size, _FIRST_BYTES))
 
     def give(self, arrays: Any, *sizes: int) -> None:
-        """See `Scratch.give`. Very large arenas are not kept."""
+        """See `SpareArrays.give`. Very large arenas are not kept."""
         if arrays[0].nbytes <= _MOST_BYTES:
             super().give(arrays, *sizes)
 
@@ -109,11 +109,11 @@ def _phrases(count: int, waiting: int) -> Any:
 NO_MASK: Final = readonly(np.empty(0, np.bool_))
 ARENAS: Final = _Arenas()
 """The argument `arena` of `kernels.postings.search.direct`."""
-MEETING: Final = Scratch(_meeting)
+MEETING: Final = SpareArrays(_meeting)
 """Arrays of `work` in `kernels.postings.search.intersect` without the sequence of the terms, by the number of terms,
 documents in a full block, and documents in a window."""
-SUMS: Final = Scratch(_sums)
+SUMS: Final = SpareArrays(_sums)
 """The other arrays of `work` in `kernels.postings.search.best_of_any`, by the number of terms, and of documents in a
 window."""
-PHRASES: Final = Scratch(_phrases)
+PHRASES: Final = SpareArrays(_phrases)
 """The arguments `pool` and `reading` of `kernels.postings.search.phrases`, by the numbers of words and of documents."""
