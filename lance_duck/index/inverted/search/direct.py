@@ -109,20 +109,28 @@ class DirectSearch:
         return (documents, scores) if found == len(scores) else (documents[:found], scores[:found])
 
     def _all(self, call: Any, counts: list[int], best: Any, least: float) -> Callable[[Any, Any], int]:
+        source, terms, scoring = call
         windows, sequence = self._windows(counts, every=True), _rarest_first(counts)
 
         def search(arena: Any, n: Any) -> int:
-            find = lambda work: search_all(*call, arena, windows, FIRST_WINDOWS, least, best, work, n)  # noqa: E731
+            def find(work: Any) -> int:
+                return search_all(source, terms, scoring, arena, windows, FIRST_WINDOWS, least, best, work, n)
+
             return with_work(len(counts), self._size, sequence, windows[-1], find)
 
         return search
 
     def _any(self, call: Any, counts: list[int], best: Any, least: float) -> Callable[[Any, Any], int]:
+        source, terms, scoring = call
         windows, count = self._windows(counts, every=False), len(counts)
 
         def search(arena: Any, n: Any) -> int:
             sums = SUMS.take(count, windows[-1])
-            find = lambda work: search_any(*call, arena, windows, FIRST_WINDOWS, least, best, (work, *sums), n)  # noqa: E731
+
+            def find(work: Any) -> int:
+                whole = work, *sums
+                return search_any(source, terms, scoring, arena, windows, FIRST_WINDOWS, least, best, whole, n)
+
             code = with_work(count, self._size, np.empty(count, np.int64), windows[-1], find)
             if code == status.OK:
                 SUMS.give(sums, count, windows[-1])
@@ -133,7 +141,7 @@ class DirectSearch:
     def _phrase(
         self, call: Any, positions: Any, counts: list[int], order: PhraseOrder, best: Any
     ) -> Callable[[Any, Any], int]:
-        source, *rest = call
+        source, terms, scoring = call
         windows, sequence = self._windows(counts, every=True), _rarest_first(counts)
         order_of_words = readonly(order.distances), min(order.slop, MOST_SLOP)
         sizes = len(counts), WAITING_DOCUMENTS
@@ -143,7 +151,9 @@ class DirectSearch:
 
             def find(work: Any) -> int:
                 outputs = best, work, pool, reading, n
-                return search_phrase(source, positions, *rest, arena, windows, FIRST_WINDOWS, order_of_words, *outputs)
+                return search_phrase(
+                    source, positions, terms, scoring, arena, windows, FIRST_WINDOWS, order_of_words, *outputs
+                )
 
             while True:
                 reading[1].fill(-1)
