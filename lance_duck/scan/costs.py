@@ -207,6 +207,13 @@ ANALYSED_ROWS: Final = 1 << 16
 ANALYSED_BYTES: Final = 256 << 20
 """Maximum size, in bytes, of the cache of analysed texts: about 30 million words. This limits memory."""
 
+FEW_ROWS: Final = 1 << 12
+"""Maximum number of rows without an index for the fast way of searches for words. Their postings are searched without
+skipping."""
+
+FEW_ROWS_BYTES: Final = 16 << 20
+"""Maximum size of these rows' analysed texts, in bytes. This limits memory."""
+
 # Search settings that reach a requested recall: see `scan.nearest.settings`. They are determined once for each segment,
 # number of neighbours and share of rows. `benchmarks/recall_curves.py` and `benchmarks/graph_recall.py` report the
 # recall that they reach.

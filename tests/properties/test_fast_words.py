@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import lance_duck as ld
 from lance_duck.index.inverted import build
 from lance_duck.query import FullTextOperator, MatchQuery, PhraseQuery
+from lance_duck.scan.text import lone
 from lance_duck.scan.text.indexed import segment_rows
 from lance_duck.scan.text.route import text_route
 from lance_duck.scan.text.search import TextSearch
@@ -38,6 +39,7 @@ asked = st.fixed_dictionaries(
 )
 Tables = Mapping[str, ld.LanceDataset]
 OPTIONS = {"fsync": "false"}
+NAMES = ["parts", "plain", "stable", "open", "open stable"]
 
 
 def texts(first: int, count: int) -> pa.Table:
@@ -77,10 +79,20 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     parts.create_scalar_index("n", "BTREE")
     parts.delete("id % 13 = 5")
     opened = {name: segments(folder / f"{name}.lance", stable=name == "stable") for name in ("plain", "stable")}
-    uncovered = ld.write_dataset(texts(0, ROWS), folder / "open.lance", storage_options=OPTIONS)
-    uncovered.create_scalar_index("s", "INVERTED", with_position=True, stem=False)
-    uncovered.insert(texts(ROWS, 20))
-    return {"parts": parts, **opened, "open": uncovered}
+    uncovered = {name: appended(folder / f"{name}.lance", stable=name != "open") for name in ("open", "open stable")}
+    return {"parts": parts, **opened, **uncovered}
+
+
+def appended(folder: Any, *, stable: bool) -> ld.LanceDataset:
+    """Return a table whose newest rows no index covers. Some old and some new rows are deleted or updated."""
+    dataset = ld.write_dataset(texts(0, ROWS), folder, enable_stable_row_ids=stable, storage_options=OPTIONS)
+    dataset.create_scalar_index("s", "INVERTED", with_position=True, stem=False)
+    dataset.create_scalar_index("n", "BTREE")
+    for first in (ROWS, ROWS + 90):
+        dataset.insert(texts(first, 90))
+    dataset.delete("id % 17 = 4")
+    dataset.update({"s": "'w1 w2 w3 w1 w59'"}, where="id % 40 = 7")
+    return dataset
 
 
 def ordinary(dataset: ld.LanceDataset, q: Any, arguments: dict[str, Any]) -> pa.Table:
@@ -89,7 +101,7 @@ def ordinary(dataset: ld.LanceDataset, q: Any, arguments: dict[str, Any]) -> pa.
 
 
 @settings(max_examples=settings.default.max_examples // 10)
-@given(st.sampled_from(["parts", "plain", "stable", "open"]), asked, st.lists(queries, min_size=1, max_size=2))
+@given(st.sampled_from(NAMES), asked, st.lists(queries, min_size=1, max_size=2))
 def test_fast_and_ordinary_searches_are_equal(tables: Tables, name: str, arguments: dict[str, Any], q: Any) -> None:
     dataset = tables[name]
     near = dataset.prepare_search("s", **arguments)
@@ -102,7 +114,39 @@ def test_fast_and_ordinary_searches_are_equal(tables: Tables, name: str, argumen
         assert [found.tolist() for found in near.ids(each)] == [column.to_pylist() for column in ids.columns]
 
 
-@pytest.mark.parametrize("name", ["parts", "plain", "stable"])
+@settings(max_examples=settings.default.max_examples // 10)
+@given(st.sampled_from(NAMES), asked, st.lists(queries, min_size=1, max_size=4))
+def test_new_and_repeated_words_are_equal(tables: Tables, name: str, arguments: dict[str, Any], q: Any) -> None:
+    dataset = ld.dataset(tables[name].uri)  # its searches have not seen any words
+    near = dataset.prepare_search("s", **arguments)
+    near("w1 w2")
+    for each in q:
+        expected = ordinary(dataset, each, arguments)
+        for _ in range(3):
+            assert near(each).equals(expected)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_new_words_are_searched_directly(tables: Tables, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = ld.dataset(tables[name].uri)
+    near = dataset.prepare_search("s", columns=["_rowid", "_score"])
+    for q in ("w1 w2", '"w1 w2"'):
+        near(q)  # reads the columns of the index
+    ask = ["w3", "w4 w5", MatchQuery("w3 w5", "s", operator=FullTextOperator.AND), '"w3 w4"', PhraseQuery("w5 w1", "s")]
+    expected = [ordinary(dataset, q, {"columns": ["_rowid", "_score"], "k": 10}) for q in ask]
+
+    def fail(*_: Any) -> Any:
+        raise AssertionError("a prepared search")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lone, "prepared_terms", fail)
+        patch.setattr(lone, "prepared_phrase", fail)
+        patch.setattr(TextSearch, "run", fail)
+        assert all(near(q).equals(rows) for q, rows in zip(ask, expected, strict=True))
+    assert all(near(q).equals(rows) for q, rows in zip(ask, expected, strict=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("condition", [None, "n < 5 AND odd"])
 def test_partitions_segments_and_filters_go_the_fast_way(
     tables: Tables, name: str, condition: str | None, monkeypatch: pytest.MonkeyPatch

@@ -18,14 +18,12 @@ from lance_duck.errors import CorruptError
 from lance_duck.index.files import SegmentFile
 from lance_duck.index.inverted import layout
 from lance_duck.index.inverted.codecs.arrays import BinaryLists, binary_lists_of, bytes_and_offsets
-from lance_duck.index.inverted.costs import READ_MEANWHILE
+from lance_duck.index.inverted.costs import POSITIONS_MEANWHILE, READ_MEANWHILE
 from lance_duck.kernels.jit import readonly
 
 _T = TypeVar("_T")
 
-_KEPT_WHOLE: Final = (layout.POSTING, layout.IMPACTS, layout.POSITION_STARTS)
-"""Columns that decode as fast as they are copied. Positions decode more slowly, because they are compressed term by
-term."""
+_KEPT_WHOLE: Final = (layout.POSTING, layout.IMPACTS, layout.POSITIONS, layout.POSITION_STARTS)
 
 
 def read_columns(
@@ -65,9 +63,9 @@ def single(array: pa.Array, where: str) -> pa.Array:
 
 @dataclass(frozen=True, eq=False)
 class _WholeColumn:
-    """A whole column of lists, as an Arrow array and as buffers."""
+    """A whole column of lists or binary values, as an Arrow array and as buffers."""
 
-    array: pa.ListArray
+    array: pa.Array
     where: str
 
     @property
@@ -79,6 +77,11 @@ class _WholeColumn:
     def blobs(self) -> BinaryLists:
         """The lists of a column of binary values."""
         return binary_lists_of(self.array, self.where)
+
+    @cached_property
+    def values(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The bytes of a binary column, and the offset of each value, followed by the total size."""
+        return bytes_and_offsets(self.array)
 
     @cached_property
     def numbers(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -95,6 +98,15 @@ def numbers_of_lists(lists: pa.ListArray, where: str) -> tuple[NDArray[Any], NDA
     if lists.null_count or lists.values.null_count:
         raise CorruptError("a list of numbers contains a null", where=where)
     return readonly(np.asarray(lists.values)), readonly(np.asarray(lists.offsets).astype(np.int64))
+
+
+def _taken(
+    values: NDArray[Any], bounds: NDArray[np.int64], rows: NDArray[np.int64]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the concatenated values of rows, and the index of each row's first value, followed by their count."""
+    parts = [values[bounds.item(row) : bounds.item(row + 1)] for row in rows.tolist()]
+    ends = np.array([0, *accumulate(map(len, parts))], np.int64)
+    return readonly(parts[0] if len(parts) == 1 else np.concatenate(parts)), readonly(ends)
 
 
 class TermColumns:
@@ -151,12 +163,15 @@ class TermColumns:
 
         Both arrays are read-only. See `read`.
         """
+        whole = self._whole(name, type_)
+        if whole is not None:
+            return _taken(*whole.values, rows)
         listed = rows.tolist()
         ascending = sorted(set(listed))
         self._file.column(name, type_)
         values = self._file.read_values(name, np.array(ascending, np.int64))
         if values is None:
-            return bytes_and_offsets(self.read({name: type_}, rows)[0])
+            return bytes_and_offsets(self._read_rows({name: type_}, rows)[0])
         by_row = dict(zip(ascending, values, strict=True))
         parts = [by_row[row] for row in listed]
         ends = np.array([0, *accumulate(map(len, parts))], np.int64)
@@ -167,17 +182,28 @@ class TermColumns:
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return rows of a numeric list column in the form of `numbers_of_lists`. See `read`."""
         (part,) = self._read({name: type_}, rows)
-        if not isinstance(part, _WholeColumn):
-            return numbers_of_lists(part, self._file.path)
-        values, lists = part.numbers
-        spans = list(zip(lists[rows].tolist(), lists[rows + 1].tolist(), strict=True))
-        parts = [values[first:last] for first, last in spans]
-        ends = np.cumsum([0, *(last - first for first, last in spans)])
-        return parts[0] if len(parts) == 1 else np.concatenate(parts), ends
+        if isinstance(part, _WholeColumn):
+            return _taken(*part.numbers, rows)
+        return numbers_of_lists(part, self._file.path)
+
+    def whole_positions(self) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[Any], NDArray[np.int64]] | None:
+        """Return the columns of positions and of their starts, each as values and bounds. None if one is not cached."""
+        names = (layout.POSITIONS, layout.POSITION_STARTS)
+        found = self._cache.find_all([(self._file.path, name) for name in names])
+        return None if found is None else (*found[0].values, *found[1].numbers)
 
     def whole_blobs(self, types: Mapping[str, pa.DataType]) -> list[BinaryLists] | None:
-        """Return binary list columns, or None if one of them is not cached as a whole."""
-        found = self._cache.find_all([(self._file.path, name) for name in types])
+        """Return binary list columns, or None if the first one is not cached as a whole.
+
+        If it is cached, the other columns are also read as a whole, unless they are too large.
+
+        Raises:
+            CorruptError: A column is missing, has the wrong type, or contains nulls.
+        """
+        keys = [(self._file.path, name) for name in types]
+        found = self._cache.find_all(keys)
+        if found is None and len(keys) > 1 and self._cache.find_all(keys[:1]) is not None and self.keep(types):
+            found = self._cache.find_all(keys)
         return None if found is None else [column.blobs for column in found]
 
     def keep(self, types: Mapping[str, pa.DataType]) -> bool:
@@ -189,7 +215,8 @@ class TermColumns:
         if any(self._size(name) > self._most for name in types):
             return False
         for name, type_ in types.items():
-            self._read_whole(name, type_)
+            if (self._file.path, name) not in self._cache:
+                self._read_whole(name, type_)
         return True
 
     def _read(self, types: Mapping[str, pa.DataType], rows: NDArray[np.int64]) -> list[_WholeColumn | pa.Array]:
@@ -219,7 +246,8 @@ class TermColumns:
             return column
         size = self._size(name)
         self._reads[name] += 1
-        if self._file.is_remote or size > min(self._most, READ_MEANWHILE * self._reads[name]):
+        meanwhile = POSITIONS_MEANWHILE if name == layout.POSITIONS else READ_MEANWHILE
+        if self._file.is_remote or size > min(self._most, meanwhile * self._reads[name]):
             return None
         return self._read_whole(name, type_)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -205,7 +205,7 @@ class InvertedPartition:
         return (self._kept_postings if with_impacts else self._kept_blocks).of(listed)
 
     def source_of(
-        self, ids: NDArray[np.int64]
+        self, ids: NDArray[np.int64], *, reads_impacts: bool = True
     ) -> tuple[BinaryLists, BinaryLists | None, NDArray[np.int64], NDArray[np.int64]]:
         """Return lists that contain the blocks and the impacts of terms, unchecked.
 
@@ -213,10 +213,11 @@ class InvertedPartition:
 
         Args:
             ids: Term ids, at least one.
+            reads_impacts: Whether to read impacts that are not cached.
 
         Returns:
-            The blocks; the impacts, or None if the file does not have impacts; the number of documents of each list of
-            blocks; the position of each term's list.
+            The blocks; the impacts, or None if they do not exist or are not read; the number of documents of each list
+            of blocks; the position of each term's list.
 
         Raises:
             CorruptError: The file is corrupt.
@@ -224,9 +225,28 @@ class InvertedPartition:
         listed = self._checked(ids)
         whole = self._columns.whole_blobs(self._posting_types)
         if whole is None:
-            postings = self._kept_postings.of(listed)
+            postings = (self._kept_postings if reads_impacts else self._kept_blocks).of(listed)
             return postings.blocks, postings.impacts, postings.lengths, np.arange(len(listed))
         return whole[0], whole[1] if len(whole) > 1 else None, self._lengths, ids
+
+    def columns_in_memory(self) -> tuple[Any, Any, NDArray[np.int64]] | None:
+        """Return the arrays of all blocks, the arrays of all impacts, and the number of documents of each term.
+
+        Returns None if they are not cached, or if the file does not have impacts.
+        """
+        whole = self._columns.whole_blobs(self._posting_types)
+        if whole is None or len(whole) < 2:
+            return None
+        blobs, impacts = whole
+        return (blobs.data, blobs.offsets, blobs.lists), (impacts.data, impacts.offsets, impacts.lists), self._lengths
+
+    def positions_in_memory(self) -> tuple[Any, Any, Any, Any, bool] | None:
+        """Return the bytes of all positions, `terms`, `starts` and `lists` of `locate_blocks`, and `has_groups`.
+
+        Returns None if they are not cached.
+        """
+        whole = self._columns.whole_positions()
+        return None if whole is None else (*whole, self._has_position_groups)
 
     @property
     def block_form(self) -> BlockForm:
@@ -259,6 +279,8 @@ class InvertedPartition:
         """
         if layout.POSITIONS not in self._postings_file.schema.names:
             return None
+        if self._columns.whole_positions() is not None:
+            return self._read_blocks(ids)
         return self._kept_positions.of(ids.tolist())
 
     def positions(

@@ -111,32 +111,43 @@ def count_postings(offsets: Int64s, lists: Int64s, lengths: Int64s, block_size: 
 
 @kernel
 def locate_blocks(
-    terms: Int64s, starts: NDArray[np.uint32], lists: Int64s, counts: Int64s, begins: Int64s, ends: Int64s
+    terms: Int64s,
+    starts: NDArray[np.uint32],
+    lists: Int64s,
+    rows: Int64s,
+    bounds: Int64s,
+    begins: Int64s,
+    ends: Int64s,
 ) -> int:
-    """Locate the blocks of each term's stream. Blocks follow each other without gaps.
+    """Locate the blocks of terms in their streams. The blocks of a stream follow each other without gaps.
 
     Args:
-        terms: (terms + 1,), byte offset of each term's stream, and the end of the last one; ascending.
+        terms: Byte offset of each term's stream in a source, and the end of the last one; ascending.
         starts: Offset of each block in its stream.
-        lists: (terms + 1,), first block of each term, and the total block count.
-        counts: (terms,), required block count of each term, at least 1.
+        lists: First block of each term of the source, and the total block count.
+        rows: (n,), the terms to locate, by their positions in the source.
+        bounds: (n + 1,), required block count of all terms before each of these terms, and of all. Each term has at
+            least one block.
         begins: (blocks,), output: byte offset of each block.
         ends: (blocks,), output: end of each block.
 
     Returns:
-        A status with the index of a term.
+        A status with an index into `rows`.
     """
-    for term in range(len(counts)):
-        first, last = lists[term], lists[term + 1]
-        if last - first != counts[term] or last <= first:
-            return status.BAD_LENGTH | (term << 8)
-        if first - lists[0] < 0 or last - lists[0] > len(begins) or last > len(starts):
-            return status.BAD_LENGTH | (term << 8)
-        end = terms[term + 1]
+    for i in range(len(rows)):
+        row, place = rows[i], bounds[i]
+        if row < 0 or row + 1 >= len(lists) or row + 1 >= len(terms):
+            return status.BAD_OFFSETS | (i << 8)
+        first, last = lists[row], lists[row + 1]
+        if last - first != bounds[i + 1] - place or last <= first:
+            return status.BAD_LENGTH | (i << 8)
+        if first < 0 or last > len(starts) or place < 0 or bounds[i + 1] > len(begins) or bounds[i + 1] > len(ends):
+            return status.BAD_LENGTH | (i << 8)
+        end = terms[row + 1]
         for block in range(last - 1, first - 1, -1):
-            begin = terms[term] + np.int64(starts[block])
+            begin = terms[row] + np.int64(starts[block])
             if begin > end:
-                return status.BAD_OFFSETS | (term << 8)
-            begins[block - lists[0]], ends[block - lists[0]] = begin, end
+                return status.BAD_OFFSETS | (i << 8)
+            begins[place + block - first], ends[place + block - first] = begin, end
             end = begin
     return status.OK

@@ -156,19 +156,20 @@ class IndexedRows:
             counts = self.counts(listed, self.partition.term_ids(listed))
         return {term: count for term, count in zip(listed, counts, strict=True) if count}
 
-    def counts(self, terms: Sequence[bytes], ids: NDArray[np.int64]) -> list[int]:
+    def counts(self, terms: Sequence[bytes], ids: NDArray[np.int64], lengths: list[int] | None = None) -> list[int]:
         """Return the document count of each term in statistics.
 
         Args:
             terms: The terms.
             ids: Id of each term, or -1 if the partition does not contain it.
+            lengths: Result of `document_frequencies` for these ids, or None.
 
         Raises:
             CorruptError: The partition is corrupt.
             BrokenSegmentError: The postings are corrupt.
         """
         if self._stays is None:
-            counts: list[int] = self.partition.document_frequencies(ids).tolist()
+            counts: list[int] = self.partition.document_frequencies(ids).tolist() if lengths is None else lengths
             return counts
         postings = self.postings(terms)
         return [int(self._stays[postings[term].documents].sum()) if term in postings else 0 for term in terms]

@@ -215,14 +215,14 @@ def _with_phrase(corpus: Corpus, place: Place, names: Names, words: Sequence[Wor
     terms = [word.term for word in words if word.term is not None]
     postings = place.postings(terms, with_positions=True)
     if all(each.positions is not None for each in postings.values()):
-        documents = _ends(postings, words, slop)
+        documents = phrase_ends(postings, words, slop)
         documents = documents[corpus.found(place, documents)]  # deleted rows do not have an address
         return names[is_among(names, np.sort(corpus.names(place, documents)))]
     rows = corpus.analyse(distinct(corpus.addresses(place, names))).narrowed(terms)
-    return corpus.named(place, names, rows, _ends(rows.postings(terms), words, slop))
+    return corpus.named(place, names, rows, phrase_ends(rows.postings(terms), words, slop))
 
 
-def _ends(postings: Mapping[bytes, PostingList], words: Sequence[Word], slop: int) -> Documents:
+def phrase_ends(postings: Mapping[bytes, PostingList], words: Sequence[Word], slop: int) -> Documents:
     """Return the ascending documents that contain the words in order.
 
     An occurrence of a word is represented by the number document * 2^32 + position. It is kept if it follows an

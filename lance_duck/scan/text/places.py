@@ -167,8 +167,8 @@ class AnalysedRows:
 
     def postings(self, terms: Iterable[bytes], with_positions: bool = False) -> Mapping[bytes, PostingList]:
         """See `Place.postings`. Positions are always included."""
-        inverted = self._inverted
-        return {term: inverted[term] for term in terms if term in inverted}
+        found = {term: self._inverted.postings(term) for term in terms}
+        return {term: postings for term, postings in found.items() if postings is not None and len(postings)}
 
     def _ids(self, terms: Iterable[bytes]) -> NDArray[np.int64]:
         targets = pa.array(list(dict.fromkeys(terms)), pa.large_binary())
@@ -176,15 +176,37 @@ class AnalysedRows:
         return np.sort(places.to_numpy().astype(np.int64))
 
     @cached_property
-    def _inverted(self) -> Mapping[bytes, PostingList]:
-        """Postings of all terms in the tokens. After `narrowed`, these are few terms."""
-        tokens = self.tokens
+    def _inverted(self) -> _InvertedTokens:
+        """Postings of all terms in the tokens."""
+        return _InvertedTokens(self.tokens)
+
+
+class _InvertedTokens:
+    """The postings of the terms in some tokens.
+
+    Args:
+        tokens: The tokens.
+    """
+
+    def __init__(self, tokens: Tokens) -> None:
         documents = np.repeat(np.arange(tokens.num_texts), np.diff(tokens.bounds))
         order = np.argsort(tokens.term_ids, kind="stable")
-        ordered = tokens.term_ids[order]
-        edges = np.searchsorted(ordered, np.arange(len(tokens.terms) + 1)).tolist()
-        result = {}
-        for term, start, stop in zip(tokens.terms.to_pylist(), edges, edges[1:], strict=False):
-            rows, counts = np.unique(documents[order[start:stop]], return_counts=True)
-            result[term] = PostingList(rows, counts.astype(np.uint32), tokens.positions[order[start:stop]])
-        return result
+        terms, documents = tokens.term_ids[order], documents[order]
+        is_first = np.ones(len(terms), np.bool_)
+        is_first[1:] = (terms[1:] != terms[:-1]) | (documents[1:] != documents[:-1])
+        firsts = np.flatnonzero(is_first)
+        self._documents = documents[firsts]
+        self._positions = tokens.positions[order]
+        self._ends = np.append(firsts, len(terms))  # of each posting's positions
+        self._bounds = np.searchsorted(terms[firsts], np.arange(len(tokens.terms) + 1))
+        self._numbers = {term: number for number, term in enumerate(tokens.terms.to_pylist())}
+
+    def postings(self, term: bytes) -> PostingList | None:
+        """Return the postings of a term, or None without documents."""
+        number = self._numbers.get(term)
+        if number is None:
+            return None
+        first, last = self._bounds[number : number + 2].tolist()
+        ends = self._ends[first : last + 1]
+        frequencies = np.diff(ends).astype(np.uint32)
+        return PostingList(self._documents[first:last], frequencies, self._positions[ends[0] : ends[-1]])

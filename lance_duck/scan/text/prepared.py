@@ -16,6 +16,7 @@ from lance_duck.scan.text.lone import BestRows, LoneColumn, lone_column, lone_qu
 from lance_duck.scan.text.query.tree import MatchQuery, PhraseQuery
 from lance_duck.scan.text.request import full_text_query
 from lance_duck.scan.text.scan import TextScan
+from lance_duck.store.request import is_watched
 
 
 class WordSearch:
@@ -64,7 +65,7 @@ class WordSearch:
 
     def rows(self, request: Any) -> BestRows | None:
         """Return the rows of the result of a query: see `table`."""
-        if not self._is_whole:
+        if not self._is_whole or is_watched():
             return None
         query = lone_query(full_text_query(request, self._table.snapshot))
         column = None if query is None else self._column(query)
@@ -79,7 +80,7 @@ class WordSearch:
         """Return the fast way of a query's column, or None if there is none."""
         key = query.column, query.document_granularity
         if key not in self._columns:
-            self._columns[key] = lone_column(self._table.snapshot, *key, fast=self._fast)
+            self._columns[key] = lone_column(self._table, *key, fast=self._fast)
         return self._columns[key]
 
     @cached_property

@@ -130,10 +130,16 @@ def blocks_of(
     lists = starts[1]
     if len(lists) != len(lengths) + 1 or len(terms) != len(lists):
         raise CorruptError("position blocks do not match the postings", where=where)
-    begins, ends = np.empty((2, int(lists[-1] - lists[0])), np.int64)
-    code = locate_blocks(terms, readonly(starts[0]), readonly(lists), form.counts(lengths), begins, ends)
+    bounds = np.array([0, *accumulate(form.counts(lengths).tolist())], np.int64)
+    if bounds[-1] != lists[-1] - lists[0]:
+        raise CorruptError("position blocks do not match the postings", where=where)
+    begins, ends = np.empty((2, int(bounds[-1])), np.int64)
+    rows = np.arange(len(lengths))
+    code = locate_blocks(
+        readonly(terms), readonly(starts[0]), readonly(lists), readonly(rows), readonly(bounds), begins, ends
+    )
     check_code(code, "blocks of positions", where, "term")
-    return PositionBlocks(data, begins, ends, lists - lists[0], has_groups)
+    return PositionBlocks(data, begins, ends, bounds, has_groups)
 
 
 def decode(stream: PositionStream, bounds: Int64s, frequencies: UInt32s, form: BlockForm, where: str) -> UInt32s:

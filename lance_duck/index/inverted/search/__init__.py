@@ -6,12 +6,14 @@ Never here: query trees, statistics of several partitions, and unindexed rows (`
 """
 
 from lance_duck.index.inverted.search.best import BestOfTerms, best_documents, in_order, prepared_terms
+from lance_duck.index.inverted.search.direct import DirectSearch
 from lance_duck.index.inverted.search.matching import WeightedTerms, matching_documents
 from lance_duck.index.inverted.search.phrases import BestOfPhrase, PhraseOrder, best_phrases, prepared_phrase
 
 __all__ = [
     "BestOfPhrase",
     "BestOfTerms",
+    "DirectSearch",
     "PhraseOrder",
     "WeightedTerms",
     "best_documents",

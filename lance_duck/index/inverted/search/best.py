@@ -21,7 +21,7 @@ from lance_duck.index.inverted.costs import MOST_PRUNED_TERMS
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.postings import PostingBlocks
 from lance_duck.index.inverted.search.bounds import BoundedPostings, bounded_postings, windows_of
-from lance_duck.index.inverted.search.intersect import Intersection, intersected, work_of
+from lance_duck.index.inverted.search.intersect import Intersection, intersected, with_work
 from lance_duck.index.inverted.search.matching import (
     SLOTS,
     Documents,
@@ -30,12 +30,11 @@ from lance_duck.index.inverted.search.matching import (
     WeightedTerms,
     matching_documents,
 )
+from lance_duck.index.inverted.search.scratch import NO_MASK, SUMS
+from lance_duck.kernels import status
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.search.best import find_best_of_all, find_best_of_term
 from lance_duck.kernels.postings.search.best_of_any import find_best_of_any
-
-NO_MASK = readonly(np.empty(0, np.bool_))
-_FIRST = np.zeros(1, np.int64)
 
 
 def best_documents(
@@ -178,8 +177,9 @@ class _OfAll(BestOfTerms):
         return super().best(most, mask, least) if most else (np.empty(0, np.int64), np.empty(0, np.float32))
 
     def _find(self, scoring: Any, least: float, best: Any, counts: NDArray[np.int64]) -> int:
-        found = self._found
-        return find_best_of_all(self._lists, scoring, found.windows, least, best, found.work(), counts)
+        found, lists = self._found, self._lists
+        find = lambda work: find_best_of_all(lists, scoring, found.windows, least, best, work, counts)  # noqa: E731
+        return with_work(len(found.postings), found.postings.form.size, found.sequence, found.windows[-1], find)
 
 
 class _OfTerm(BestOfTerms):
@@ -188,11 +188,10 @@ class _OfTerm(BestOfTerms):
     def __init__(self, scoring: TermScoring, bounded: BoundedPostings) -> None:
         super().__init__(bounded.postings, (*bounded.postings.buffers, bounded.last, True), scoring)
         self._bounds = bounded.bounds
-        self._order = np.argsort(-self._bounds) if len(self._bounds) > 1 else _FIRST
 
     def _find(self, scoring: Any, least: float, best: Any, counts: NDArray[np.int64]) -> int:
-        room = np.empty((2, self._postings.form.size), np.uint32)
-        return find_best_of_term(self._lists, scoring, self._bounds, self._order, least, best, room, counts)
+        room, order = np.empty((2, self._postings.form.size), np.uint32), np.empty(len(self._bounds), np.int64)
+        return find_best_of_term(self._lists, scoring, self._bounds, least, best, room, order, counts)
 
 
 class _OfAny(BestOfTerms):
@@ -203,9 +202,11 @@ class _OfAny(BestOfTerms):
         self._windows = windows_of(bounded, every=False)
 
     def _find(self, scoring: Any, least: float, best: Any, counts: NDArray[np.int64]) -> int:
-        postings, size = self._postings, self._windows[-1]
-        count = len(postings)
-        meeting, sequence = work_of(postings, np.empty(count, np.int64), size), np.empty(count, np.int64)
-        parts, sums = np.zeros((count, size), np.float32), np.empty(size, np.float32)
-        work = meeting, parts, sums, np.empty(size + 1, np.int64), sequence
-        return find_best_of_any(self._lists, scoring, self._windows, least, best, work, counts)
+        postings, windows = self._postings, self._windows
+        count, size = len(postings), windows[-1]
+        sums, lists = SUMS.take(count, size), self._lists
+        find = lambda work: find_best_of_any(lists, scoring, windows, least, best, (work, *sums), counts)  # noqa: E731
+        code = with_work(count, postings.form.size, np.empty(count, np.int64), size, find)
+        if code == status.OK:
+            SUMS.give(sums, count, size)
+        return code

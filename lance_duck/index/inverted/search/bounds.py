@@ -66,18 +66,21 @@ class BoundedPostings(NamedTuple):
     bounds: NDArray[np.float64]
 
 
-def bounded_postings(partition: InvertedPartition, terms: WeightedTerms, average: float) -> BoundedPostings | None:
-    """Return a copy of the postings of terms, with bounds. None if the file does not have impacts.
+def bounded_postings(
+    partition: InvertedPartition, terms: WeightedTerms, average: float, *, reads_impacts: bool = True
+) -> BoundedPostings | None:
+    """Return a copy of the postings of terms, with bounds. None if the impacts do not exist or are not read.
 
     Args:
         partition: The partition.
         terms: The terms.
         average: Average number of terms per document.
+        reads_impacts: Whether to read impacts that are not in memory.
 
     Raises:
         CorruptError: Postings or impacts are corrupt.
     """
-    blobs, impacts, lengths, rows = partition.source_of(terms.ids)
+    blobs, impacts, lengths, rows = partition.source_of(terms.ids, reads_impacts=reads_impacts)
     if impacts is None:
         return None
     form, num_documents, where, count = partition.block_form, partition.num_documents, partition.where, len(rows)
@@ -95,7 +98,7 @@ def bounded_postings(partition: InvertedPartition, terms: WeightedTerms, average
         readonly(lengths),
         readonly(rows),
         readonly(terms.weights),
-        _norms_of_codes(average),
+        norms_of_codes(average),
         (form.size, POSTINGS_A_BYTE, num_documents),
         out,
         last,
@@ -109,6 +112,6 @@ def bounded_postings(partition: InvertedPartition, terms: WeightedTerms, average
 
 
 @lru_cache(maxsize=16)
-def _norms_of_codes(average: float) -> NDArray[np.float64]:
+def norms_of_codes(average: float) -> NDArray[np.float64]:
     """Return a lower bound of the norm of each code's shortest length."""
     return readonly(float(K1) * (1 - float(B) + float(B) * _FLOORS / average) * (1 - 2.0**-20))

@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.index.inverted.codecs.problems import check_code
-from lance_duck.index.inverted.costs import DOCUMENT_POSITIONS, MOST_PRUNED_TERMS, WAITING_DOCUMENTS
+from lance_duck.index.inverted.costs import MOST_PRUNED_TERMS, WAITING_DOCUMENTS
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.search.best import TermScoring
-from lance_duck.index.inverted.search.intersect import Intersection, intersected
+from lance_duck.index.inverted.search.intersect import Intersection, intersected, with_work
 from lance_duck.index.inverted.search.matching import Documents, Float32s, Mask, WeightedTerms
+from lance_duck.index.inverted.search.scratch import PHRASES
 from lance_duck.kernels.jit import readonly
-from lance_duck.kernels.postings.positions import GROUP
-from lance_duck.kernels.postings.search.phrases import POSITION_STATE, find_best_phrases
+from lance_duck.kernels.postings.search.phrases import find_best_phrases
 
 _NONE = np.empty(0, np.int64), np.empty(0, np.float32)
-_MOST_SLOP = 1 << 32
+MOST_SLOP = 1 << 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,23 +113,23 @@ class BestOfPhrase:
         if self._phrase is None:
             return _NONE
         best = np.empty(found.shortest if k is None else min(k, found.shortest), np.float32)
-        documents = np.empty(len(best), np.int64)
-        most, waiting = DOCUMENT_POSITIONS, min(found.shortest, WAITING_DOCUMENTS)
-        pool = np.empty(waiting, np.float32), np.empty((1 + count, waiting), np.int64), np.empty(waiting, np.int64)
+        documents, counts, sizes = np.empty(len(best), np.int64), np.zeros(3, np.int64), (count, WAITING_DOCUMENTS)
+        arrays = PHRASES.take(*sizes)
+        pool, reading = arrays
+
+        def find(work: Any) -> int:
+            outputs = (best, documents), work, pool, reading, counts
+            return find_best_phrases(found.lists, scoring, found.windows, self._phrase, *outputs)
+
         while True:
-            counts, work = np.zeros(3, np.int64), found.work()
-            reading = (
-                np.empty(count * GROUP, np.uint32),
-                np.full((count, POSITION_STATE), -1, np.int64),
-                np.empty((2, most), np.int64),
-            )
-            code = find_best_phrases(
-                found.lists, scoring, found.windows, self._phrase, (best, documents), work, pool, reading, counts
-            )
+            reading[1].fill(-1)
+            code = with_work(count, found.postings.form.size, found.sequence, found.windows[-1], find)
             check_code(code, "postings or positions", found.postings.where, "term")
             if not counts[2]:
+                PHRASES.give(arrays, *sizes)
                 return documents[: counts[0]], best[: counts[0]]
-            most = 2 * int(counts[2])
+            reading = (*reading[:2], np.empty((2, 2 * int(counts[2])), np.int64))
+            counts.fill(0)
 
 
 def prepared_phrase(
@@ -153,6 +153,6 @@ def prepared_phrase(
     blocks = partition.position_blocks(terms.ids)
     if blocks is None:
         return None
-    slop = min(order.slop, _MOST_SLOP)
+    slop = min(order.slop, MOST_SLOP)
     phrase = (blocks.data, blocks.begins, blocks.ends, blocks.has_groups, readonly(order.distances), slop)
     return BestOfPhrase(found, scoring, phrase)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel
 from lance_duck.kernels.postings.scores import SLACK, norm_of, score_of
-from lance_duck.kernels.postings.search.heap import order_best, push, score_to_reach
+from lance_duck.kernels.postings.search.heap import order_best, order_entries, push, score_to_reach, take_first
 from lance_duck.kernels.postings.search.intersect import intersect_promising, score_row
 from lance_duck.kernels.postings.search.reading import count_of, decode_known
 
@@ -39,22 +39,22 @@ def find_best_of_term(
     postings: Any,
     scoring: Any,
     bounds: NDArray[np.float64],
-    order: Int64s,
     least: float,
     best: Any,
     room: NDArray[np.uint32],
+    order: Int64s,
     counts: Int64s,
 ) -> int:
-    """Find the best documents of one term.
+    """Find the best documents of one term. Blocks are read in descending order of their bounds.
 
     Args:
         postings: Postings of the term.
         scoring: Weights, norms and sort keys of documents.
         bounds: Upper bound of the term's contribution in each block, before `SLACK`.
-        order: Blocks in descending order of their bounds.
         least: Minimum score.
         best: Output: scores and ids of the best documents.
         room: (2, documents in a full block), scratch space.
+        order: (blocks,), scratch space.
         counts: Output: number of documents found, number of blocks decoded.
 
     Returns:
@@ -65,8 +65,10 @@ def find_best_of_term(
     scores, documents = best
     ids, frequencies = room[0], room[1]
     num_best = np.int64(0)
-    for number in range(len(order)):
-        block = order[number]
+    num_blocks = lists[1] - lists[0]
+    order_entries(bounds, order, num_blocks)
+    for number in range(num_blocks):
+        block = take_first(bounds, order, num_blocks - number)
         threshold = score_to_reach(scores, num_best, least)
         if bounds[block] * SLACK < threshold:
             break

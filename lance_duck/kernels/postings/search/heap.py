@@ -1,4 +1,4 @@
-"""A heap of a search's best documents. Its root is the document with the lowest score."""
+"""Heaps of scores. In the heap of a search's best documents, the root is the document with the lowest score."""
 
 from __future__ import annotations
 
@@ -68,3 +68,40 @@ def _sink(scores: Any, documents: Any, keys: Any, num_best: Any, score: Any, doc
 @subroutine
 def _is_worse(score: Any, key: Any, other: Any, other_key: Any) -> Any:
     return score < other or (score == other and key > other_key)
+
+
+@subroutine
+def order_entries(scores: Any, order: Any, count: Any) -> None:
+    """Write the entries 0 to `count` - 1 to `order`, as a heap. Its root is the entry with the highest score."""
+    for i in range(count):
+        order[i] = i
+    for i in range((count >> 1) - 1, -1, -1):
+        _sift(scores, order, i, count)
+
+
+@subroutine
+def take_first(scores: Any, order: Any, count: Any) -> Any:
+    """Remove the root of a heap of `count` entries, and return it."""
+    entry = order[0]
+    order[0] = order[count - 1]
+    _sift(scores, order, np.int64(0), count - 1)
+    return entry
+
+
+@subroutine
+def _sift(scores: Any, order: Any, place: Any, count: Any) -> None:
+    """Restore a heap of entries after the score at `place` decreased."""
+    if place >= count:
+        return
+    entry = order[place]
+    while True:
+        below = place * 2 + 1
+        if below >= count:
+            break
+        if below + 1 < count and scores[order[below + 1]] > scores[order[below]]:
+            below += 1
+        if scores[order[below]] <= scores[entry]:
+            break
+        order[place] = order[below]
+        place = below
+    order[place] = entry

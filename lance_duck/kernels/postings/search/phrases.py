@@ -26,7 +26,7 @@ from lance_duck.kernels.jit import kernel, subroutine
 from lance_duck.kernels.postings.lanes import unpack_lanes
 from lance_duck.kernels.postings.packing import read_varint
 from lance_duck.kernels.postings.positions import GROUP, LANES
-from lance_duck.kernels.postings.search.heap import order_best, push, score_to_reach
+from lance_duck.kernels.postings.search.heap import order_best, order_entries, push, score_to_reach, take_first
 from lance_duck.kernels.postings.search.intersect import ROWS_BEFORE, intersect_promising, score_row
 from lance_duck.kernels.postings.search.reading import block_of_posting, count_of, read_frequencies
 
@@ -133,16 +133,10 @@ def _drain(
     waiting, places, order = pool
     scores, documents = best
     is_sorted = num_waiting + num_best > len(scores)
-    for i in range(num_waiting):
-        order[i] = i
     if is_sorted:
-        for i in range((num_waiting >> 1) - 1, -1, -1):
-            _sift(waiting, order, i, num_waiting)
+        order_entries(waiting, order, num_waiting)
     for number in range(num_waiting):
-        entry = order[0] if is_sorted else np.int64(number)
-        if is_sorted:
-            order[0] = order[num_waiting - 1 - number]
-            _sift(waiting, order, np.int64(0), num_waiting - 1 - number)
+        entry = take_first(waiting, order, num_waiting - number) if is_sorted else np.int64(number)
         if num_best == len(scores) and waiting[entry] < scores[0]:
             if is_sorted:
                 break
@@ -153,25 +147,6 @@ def _drain(
         if follows:
             num_best = push(scores, documents, keys, num_best, waiting[entry], places[0, entry])
     return num_best, np.int64(status.OK)
-
-
-@subroutine
-def _sift(scores: Any, order: Any, place: Any, count: Any) -> None:
-    """Restore a max-heap of entries, ordered by score, after the score at `place` decreased."""
-    if place >= count:
-        return
-    entry = order[place]
-    while True:
-        below = place * 2 + 1
-        if below >= count:
-            break
-        if below + 1 < count and scores[order[below + 1]] > scores[order[below]]:
-            below += 1
-        if scores[order[below]] <= scores[entry]:
-            break
-        order[place] = order[below]
-        place = below
-    order[place] = entry
 
 
 @subroutine

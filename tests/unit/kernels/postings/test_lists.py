@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import numpy as np
 import pytest
 
@@ -64,13 +66,19 @@ def test_postings_are_counted_and_fit_their_blocks() -> None:
 
 
 def test_blocks_of_streams_are_located() -> None:
-    def locate(terms: list[int], starts: list[int], lists: list[int], counts: list[int]) -> object:
-        begins, ends = np.empty((2, lists[-1] - lists[0]), np.int64)
-        arrays = (readonly(np.array(a, t)) for a, t in ((terms, int), (starts, np.uint32), (lists, int), (counts, int)))
+    def locate(
+        terms: list[int], starts: list[int], lists: list[int], counts: list[int], rows: tuple[int, ...] = (0, 1)
+    ) -> object:
+        bounds = [0, *accumulate(counts)]
+        begins, ends = np.empty((2, bounds[-1]), np.int64)
+        given = ((terms, int), (starts, np.uint32), (lists, int), (rows, int), (bounds, int))
+        arrays = (readonly(np.array(values, type_)) for values, type_ in given)
         code = locate_blocks(*arrays, begins, ends)  # type: ignore[arg-type]
         return (begins.tolist(), ends.tolist()) if code == status.OK else (code & 255, code >> 8)
 
     assert locate([0, 9, 12], [7, 0, 4, 0], [1, 3, 4], [2, 1]) == ([0, 4, 9], [4, 9, 12])
+    assert locate([0, 9, 12], [7, 0, 4, 0], [1, 3, 4], [1, 2], (1, 0)) == ([9, 0, 4], [12, 4, 9])
+    assert locate([0, 9, 12], [7, 0, 4, 0], [1, 3, 4], [1], (2,)) == (status.BAD_OFFSETS, 0)
     assert locate([0, 9, 12], [0, 4, 0], [0, 2, 3], [2, 2]) == (status.BAD_LENGTH, 1)
     assert locate([0, 9, 12], [0, 10, 0], [0, 2, 3], [2, 1]) == (status.BAD_OFFSETS, 0)
     assert locate([0, 9, 12], [5, 4, 0], [0, 2, 3], [2, 1]) == (status.BAD_OFFSETS, 0)

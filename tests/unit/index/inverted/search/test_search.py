@@ -101,7 +101,7 @@ def replace_postings(partition: InvertedPartition, broken: PostingBlocks) -> Non
     """Let a partition return postings that replace its own, to all searches."""
     places = np.arange(len(broken))
     partition.postings = lambda ids, with_impacts=True: broken  # type: ignore[method-assign]
-    partition.source_of = lambda ids: (broken.blocks, broken.impacts, broken.lengths, places)  # type: ignore[method-assign]
+    partition.source_of = lambda ids, **_: (broken.blocks, broken.impacts, broken.lengths, places)  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("few", [0, 1 << 30])
