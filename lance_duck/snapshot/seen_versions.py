@@ -4,8 +4,8 @@ Every change of a directory changes its times. A listing stays true while the ti
 has checked that its version follows the newest one, and records the times again. These rules apply:
 
 - Two changes may have the same time if they happen within one step of the clock. A listing only counts if the times
-  were 20 ms old. After a commit, the name of the next version is looked up in any case. Then only a writer that adds two
-  versions and removes the first of them within one step stays unseen. Linux 6.13 and newer have no such steps.
+  were 20 ms old. After a commit, the name of the next version is looked up in any case. Then only a writer that adds
+  two versions and removes the first of them within one step stays unseen. Linux 6.13 and newer have no such steps.
 - Times without microseconds never count. They come from file systems that store seconds or milliseconds.
 - Network file systems may report old times. Only known local file systems count.
 
