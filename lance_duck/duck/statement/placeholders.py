@@ -29,13 +29,13 @@ def placeholders_in(tokens: Sequence[Token]) -> Iterator[tuple[str, tuple[int, i
 _CONSTANTS: Final[Mapping[type, Callable[[Any], str]]] = {
     type(None): lambda value: "NULL",
     bool: lambda value: f"{value}::BOOLEAN",
-    int: lambda value: f"({value})" if -(1 << 63) <= value < 1 << 63 else f"'{value}'::{_wide(value)}",
+    int: lambda value: f"'{value}'::{_integer_type(value)}",
     float: lambda value: f"'{value!r}'::DOUBLE",
-    str: lambda value: f"{literal(value)}::VARCHAR",
+    str: lambda value: f"{literal(_without_zeros(value))}::VARCHAR",
     bytes: lambda value: f"from_hex('{value.hex()}')",
     date: lambda value: f"DATE '{value}'",
     UUID: lambda value: f"'{value}'::UUID",
-    Decimal: lambda value: f"({value:f})",
+    Decimal: lambda value: _decimal(value),
     list: lambda values: f"[{', '.join(map(_constant, values))}]",
 }
 """SQL expressions with the type and value of a Python value that is passed as a parameter."""
@@ -49,8 +49,10 @@ def with_constants(sql: str, values: Any) -> str | None:
         values: A list with a value for each `?` or `$1`, or a mapping with a value for each `$name`.
 
     Returns:
-        None if a value has no exact constant, or if the values do not fit the placeholders.
+        The edited statement. None if a value has no exact constant, or the values do not fit the placeholders.
     """
+    if not isinstance(values, Mapping | list | tuple):
+        return None
     by_name = values if isinstance(values, Mapping) else {str(i): value for i, value in enumerate(values, 1)}
     tokens = tokens_of(sql)
     places = list(placeholders_in(tokens))
@@ -60,17 +62,30 @@ def with_constants(sql: str, values: Any) -> str | None:
         return None
     try:
         return edited(sql, [Edit(*span, _constant(by_name[name])) for name, span in places])
-    except (KeyError, ValueError):  # ValueError: a decimal or integer without a type
+    except (KeyError, ValueError):  # ValueError: raised below
         return None
 
 
 def _constant(value: Any) -> str:
-    if isinstance(value, Decimal) and not (isinstance(exponent := value.as_tuple().exponent, int) and exponent <= 0):
-        raise ValueError
     return _CONSTANTS[type(value)](value)
 
 
-def _wide(value: int) -> str:
-    if not -(1 << 127) <= value < 1 << 128:
+def _integer_type(value: int) -> str:
+    bits = (value if value >= 0 else ~value).bit_length()
+    for most, name in ((31, "INTEGER"), (63, "BIGINT"), (64, "UBIGINT"), (127, "HUGEINT"), (128, "UHUGEINT")):
+        if bits <= most and (value >= 0 or name[0] != "U"):
+            return name
+    raise ValueError
+
+
+def _without_zeros(value: str) -> str:
+    if "\0" in value:  # the end of a text for DuckDB's parser
         raise ValueError
-    return "UBIGINT" if 0 <= value < 1 << 64 else "HUGEINT" if value < 1 << 127 else "UHUGEINT"
+    return value
+
+
+def _decimal(value: Decimal) -> str:
+    _, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int) or exponent > 0:  # NaN, infinity, or another number of digits in DuckDB
+        raise ValueError
+    return f"({value:f})" if exponent else f"'{value:f}'::DECIMAL({len(digits)}, 0)"
