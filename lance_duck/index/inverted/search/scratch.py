@@ -1,4 +1,4 @@
-"""SpareArrays arrays that searches reuse. New arrays of a megabyte cost a page fault for each page that is written."""
+"""Arrays that searches reuse. New arrays of a megabyte cost a page fault for each page that is written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_BYTES: Final = 4 << 20
 
 
 class SpareArrays:
-    """Groups of arrays by their sizes, of which the first is the number of terms. Safe to use from several threads.
+    """Groups of arrays by their sizes. The first size is the number of terms. Safe to use from several threads.
 
     Args:
         make: Returns new arrays, given the sizes.
