@@ -197,8 +197,9 @@ class Connection:
     def prepare(self, query: str) -> PreparedStatement[Self]:
         """Prepare a statement that runs many times, with different parameters.
 
-        A SELECT of plain columns of a Lance table whose WHERE compares an indexed column by `=` or IN finds its rows
-        without DuckDB, after its first run. All other statements run as in `execute`.
+        After its first run, a SELECT of plain columns of a Lance table finds its rows without DuckDB if WHERE compares
+        an indexed column by `=` or IN. So does a SELECT of only `count(*)`, or of `min` and `max` of indexed columns.
+        All other statements run as in `execute`.
 
         Args:
             query: One statement, with `?`, `$1` or `$name` for its parameters.

@@ -1,11 +1,12 @@
-"""Answers statements that select columns by a key, without DuckDB.
+"""Answers statements that select columns by a key, or aggregate whole columns, without DuckDB.
 
     SELECT name FROM t WHERE id = ?
+    SELECT count(*) FROM t
 
-The first run of a text is DuckDB's. Its column names and types show that the text means what `rules.key_select` reads
-in it. Later runs find the rows by an index, at the newest version of the table. They are left to DuckDB in a
-transaction, after a change of names, settings or columns, and for values or tables without the shape of
-`scan.searches.key_lookup`.
+The first run of a text is DuckDB's. Its column names and types show that the text means what `rules.key_select` or
+`rules.aggregates` reads in it. Later runs find the rows by an index, or the aggregates as `run.prefetch_rows` does, at
+the newest version of the table. They are left to DuckDB in a transaction, after a change of names, settings or columns,
+for values or tables without the shape of `scan.searches.key_lookup`, and for aggregates that require a scan.
 """
 
 from __future__ import annotations
@@ -24,12 +25,16 @@ from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.execute import Execution
 from lance_duck.duck.failures import own_errors
 from lance_duck.duck.inherited import Inherited
+from lance_duck.duck.rules import aggregates
+from lance_duck.duck.rules.aggregates import AggregatedTable
 from lance_duck.duck.rules.key_select import KeySelect
 from lance_duck.duck.run.costs import FEW
 from lance_duck.duck.run.named_tables import named, variables
+from lance_duck.duck.run.prefetch_rows import BUILT_IN, about_aggregates, aggregate_values
 from lance_duck.duck.settings import About
 from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.statement.lifted import without_numbers
+from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.duck.tables.statement_versions import listing_context, statement_context
 from lance_duck.duck.user_scope import call_as_user
@@ -53,6 +58,7 @@ _TYPES: Final = PLAIN_TYPES | {
 _MARKS: Final = frozenset({b"ARROW:extension:name", b"lance-encoding:blob"})
 _PLAIN_NAME: Final = re.compile(r"[a-z_]\w*", re.IGNORECASE | re.ASCII)
 _MEANING: Final = About.SYNTAX | About.VALUES | About.TEXTS | About.RUNS
+_AGGREGATE: Final = re.compile(r"\s*select\s+(?:count|min|max)\s*\(", re.IGNORECASE)
 
 
 @dataclass
@@ -82,13 +88,53 @@ class _SelectedTable:
     def rows(self, values: Sequence[Any]) -> pa.Table | None:
         """Return the rows of the newest version with one of the values as key, or None if DuckDB must find them."""
         dataset = self.handle.current()
-        if self.table is not dataset.handle.table:
-            self.table = dataset.handle.table
+        table = dataset.handle.table
+        if self.table is not table:
             self.is_stale = not dataset.schema.equals(self.schema, check_metadata=True)
             arguments = {"columns": list(dict.fromkeys(self.columns))}
-            self.lookup = None if self.is_stale else cached_lookup(self.table, self.key, arguments)
+            self.lookup = None if self.is_stale else cached_lookup(table, self.key, arguments)
+            self.table = table  # last, because a failed read must not leave the lookup of another version
         rows = None if self.lookup is None else self.lookup.rows(values, FEW)
         return rows if rows is None or rows.num_columns == len(self.columns) else rows.select(self.columns)
+
+
+@dataclass
+class _WholeTable:
+    """The table that a statement aggregates.
+
+    Attributes:
+        handle: The table.
+        asked: The aggregates.
+        titles: The column names of the result.
+        types: The Arrow types of the result.
+        table: The version of `answer`, or None.
+        answer: The row of aggregates in this version. None if they require a scan.
+        is_stale: Whether the types have changed.
+    """
+
+    handle: TableHandle
+    asked: AggregatedTable
+    titles: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
+    table: TableScan | None = None
+    answer: pa.Table | None = None
+    is_stale: bool = False
+
+    def rows(self, values: Sequence[Any]) -> pa.Table | None:
+        """Return the row of aggregates in the newest version, or None if DuckDB must compute it."""
+        dataset = self.handle.current()
+        table = dataset.handle.table
+        if self.table is not table:
+            found = [value for value in aggregate_values(dataset, self.asked) if value is not None]
+            is_known = len(found) == len(self.types)
+            self.is_stale = is_known and tuple(value.type for value in found) != self.types
+            is_answer = is_known and not self.is_stale
+            self.answer = pa.Table.from_arrays(found, list(self.titles)) if is_answer else None
+            self.table = table
+        return self.answer
+
+
+_Source = _SelectedTable | _WholeTable
 
 
 @dataclass
@@ -101,9 +147,9 @@ class _Known:
         source: The table. None if the statement must run in DuckDB.
     """
 
-    select: KeySelect | None
+    select: KeySelect | AggregatedTable | None
     state: object
-    source: _SelectedTable | None
+    source: _Source | None
 
     @property
     def is_stale(self) -> bool:
@@ -112,7 +158,7 @@ class _Known:
 
 
 class DirectReads:
-    """Reads rows by keys for the statements of one connection.
+    """Answers statements of one connection from indexes and metadata.
 
     Args:
         native: DuckDB's connection.
@@ -156,16 +202,18 @@ class DirectReads:
             writer.count.hold(_tuples(rows), partial(self._make, source.titles, rows))
         return True
 
-    def _found(self, text: str, parameters: Any) -> tuple[_SelectedTable | None, object, list[Any] | None]:
+    def _found(self, text: str, parameters: Any) -> tuple[_Source | None, object, list[Any] | None]:
         """Return the table of a known statement, its state, and the values to compare with."""
         known = self._known.get(text)
         if known is None and parameters is None and (lifted := without_numbers(text)) is not None:
             known, parameters = self._known.get(lifted[0]), lifted[1]
         if known is None or known.select is None or known.source is None:
             return None, None, None
+        if isinstance(known.select, AggregatedTable):
+            return known.source, known.state, [] if parameters is None else None
         return known.source, known.state, known.select.keys(parameters)
 
-    def _rows(self, source: _SelectedTable, state: object, values: list[Any]) -> pa.Table | None:
+    def _rows(self, source: _Source, state: object, values: list[Any]) -> pa.Table | None:
         uses = self._inherited.begun()
         try:
             interrupts.check()
@@ -175,7 +223,7 @@ class DirectReads:
         finally:
             uses.pop()
 
-    def _newest_rows(self, source: _SelectedTable, state: object, values: list[Any]) -> pa.Table | None:
+    def _newest_rows(self, source: _Source, state: object, values: list[Any]) -> pa.Table | None:
         catalog = self._catalog
         catalog.refresh()
         if catalog.has_new_objects or state != self._names.state():
@@ -207,12 +255,41 @@ class DirectReads:
         known = self._known.get(text)
         if known is not None and (known.select is None or (known.state == state and not known.is_stale)):
             return
-        select = KeySelect.of(text) if known is None else known.select
+        select = _read(text) if known is None else known.select
         if len(self._known) >= _CACHED:
             self._known.clear()
-        self._known[text] = _Known(select, state, None if select is None else self._source(select))
+        self._known[text] = _Known(select, state, self._source(select))
 
-    def _source(self, select: KeySelect) -> _SelectedTable | None:
+    def _source(self, select: KeySelect | AggregatedTable | None) -> _Source | None:
+        """Return the table of a statement. None if DuckDB must run the statement."""
+        if isinstance(select, AggregatedTable):
+            return self._aggregated(select)
+        return None if select is None else self._selected(select)
+
+    def _aggregated(self, asked: AggregatedTable) -> _WholeTable | None:
+        """Return the table of a statement with aggregates. None if the text may mean others, or they require a scan."""
+        names = self._names
+        if not names.are_known_built_in(
+            BUILT_IN
+        ):  # then the names are known, too, and looking them up keeps the result
+            return None
+        try:
+            handle = names.table(asked.name, later=True)
+            if handle is None or not names.dialect(asked.name, later=True).is_usual(about_aggregates(asked)):
+                return None
+            values = aggregate_values(statement_context().run(handle.current), asked)
+        except LanceDuckError:
+            return None
+        titles = tuple(each.title for each in asked.aggregates)
+        types = tuple(value.type for value in values if value is not None)
+        is_meant = self._returned() == [(title, _TYPES.get(type_)) for title, type_ in zip(titles, types, strict=False)]
+        return _WholeTable(handle, asked, titles, types) if is_meant else None
+
+    def _returned(self) -> list[tuple[str, str]]:
+        """Return the column names and types of the last result."""
+        return [(each[0], str(each[1])) for each in self._native.description or ()]
+
+    def _selected(self, select: KeySelect) -> _SelectedTable | None:
         """Return the table of a statement. None if DuckDB's result shows that the text has a different meaning."""
         names = self._names
         try:
@@ -231,12 +308,20 @@ class DirectReads:
         key, *columns = wanted
         titles = [title or name for name, (_, title) in zip(columns, select.columns, strict=True)]
         expected = [(title, _type_name(schema.field(name))) for title, name in zip(titles, columns, strict=True)]
-        returned = [(each[0], str(each[1])) for each in self._native.description or ()]
-        return _SelectedTable(handle, schema, tuple(columns), key, tuple(titles)) if returned == expected else None
+        is_meant = self._returned() == expected
+        return _SelectedTable(handle, schema, tuple(columns), key, tuple(titles)) if is_meant else None
 
     def close(self) -> None:
         """Answer no more statements."""
         self._known.clear()
+
+
+def _read(text: str) -> KeySelect | AggregatedTable | None:
+    """Return what a statement seems to ask, or None if it has a different form."""
+    if _AGGREGATE.match(text) is None:
+        return KeySelect.of(text)
+    found = aggregates.find(Statement.of(text))
+    return found[0] if found else None
 
 
 def _type_name(field: pa.Field) -> str | None:

@@ -262,6 +262,13 @@ class Names:
             self._built_in = changes, functions, not method(text).fetchall()
         return self._built_in[2]
 
+    def are_known_built_in(self, functions: Sequence[str]) -> bool:
+        """Return whether the last call of `are_built_in` found that these functions are built in, and this still holds.
+
+        DuckDB is not called, so an unfetched result is kept.
+        """
+        return self._built_in == (_changes(self._native, self._counted), functions, True)
+
     def may_stand_for_ours(self, names: Iterable[str]) -> bool:
         """Return whether one of the names is a user-defined view or macro, which may read Lance tables.
 

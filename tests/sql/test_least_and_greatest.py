@@ -65,11 +65,11 @@ def test_unindexed_rows_are_read_and_deleted_rows_are_ignored(tmp_path: Path, kn
     con = ld.connect({"t": dataset})
     assert con.execute("SELECT min(x), max(x) FROM t").fetchall() == [(3, 998)]
     con.execute("INSERT INTO t VALUES (-5), (NULL), (2000)")
-    assert con.execute("SELECT min(x), max(x) FROM t").fetchall() == [(-5, 2000)]
+    assert con.execute("SELECT min(x), max(x) FROM  t").fetchall() == [(-5, 2000)]
     con.execute("UPDATE t SET x = 0 WHERE x IN (-5, 500)")
-    assert con.execute("SELECT min(x), max(x) FROM t").fetchall() == [(0, 2000)]
+    assert con.execute("SELECT min(x), max(x)  FROM t").fetchall() == [(0, 2000)]
     con.execute("DELETE FROM t")
-    assert con.execute("SELECT min(x), max(x) FROM t").fetchall() == [(None, None)]
+    assert con.execute("SELECT min(x),  max(x) FROM t").fetchall() == [(None, None)]
     assert known[:3] == [True] * 3
 
 

@@ -79,6 +79,68 @@ def test_numbered_and_named_parameters_and_constants_find_rows_by_the_index(
     assert answers == [False, True]
 
 
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT count(*) FROM t", [(50,)]),
+        ("select COUNT( * ) as n, count(id) from lance.t;", [(50, 50)]),
+        ("SELECT min(id), max(id) AS most, count(*) FROM t", [(0, 49, 50)]),
+    ],
+)
+def test_aggregates_of_whole_columns_are_answered_from_metadata_and_indexes(
+    con: ld.Connection, sql: str, rows: list[Any]
+) -> None:
+    def ask() -> tuple[Any, Any]:
+        titles = [each[:2] for each in con.execute(sql).description or ()]
+        return titles, con.fetchall()
+
+    by_duckdb = ask()
+    with answered() as answers:
+        assert ask() == ask() == by_duckdb
+    assert (by_duckdb[1], answers) == (rows, [True, True])
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(name) FROM t WHERE id < 7",
+        "SELECT count(DISTINCT name) FROM t",
+        "SELECT max(name) FROM t",
+        "SELECT count(*) FROM t a, t b",
+        "SELECT count(*) FROM t LIMIT 0",
+        "SELECT count(*) + 1 FROM t",
+    ],
+)
+def test_aggregates_that_require_a_scan_are_computed_by_duckdb(con: ld.Connection, sql: str) -> None:
+    with answered() as answers:
+        first, again = (con.execute(sql).fetchall() for _ in range(2))
+    assert (first == again, answers) == (True, [False, False])
+
+
+def test_aggregates_are_those_of_the_newest_version_with_the_current_meaning(con: ld.Connection, place: Path) -> None:
+    def ask() -> list[Any]:
+        row, again = (con.execute("SELECT count(*), max(id) FROM t").fetchall() for _ in range(2))
+        assert row == again
+        return row
+
+    assert ask() == [(50, 49)]
+    lance.dataset(place / "t.lance").delete("id = 49")
+    assert ask() == [(49, 48)]
+    con.begin()
+    con.execute("INSERT INTO t VALUES (99, 'mine')")
+    assert ask() == [(50, 99)]
+    con.rollback()
+    assert ask() == [(49, 48)]
+    con.execute("CREATE TEMP MACRO max(x) AS 7")
+    assert ask() == [(49, 7)]
+    con.execute("DROP MACRO temp.max")
+    con.execute("DROP INDEX id_idx ON t")
+    con.execute("ALTER TABLE t ALTER id TYPE VARCHAR")
+    assert ask() == [(49, "9")]
+    con.execute("CREATE TEMP TABLE t AS SELECT 7 AS id")
+    assert ask() == [(1, 7)]
+
+
 @pytest.mark.filterwarnings("ignore:Arrow output")
 def test_statements_are_answered_without_duckdb_after_their_rows_were_read_as_arrow(con: ld.Connection) -> None:
     ask = con.prepare(BY_ID)

@@ -32,7 +32,8 @@ from lance_duck.scan.filters import Filter, TreeFilter
 from lance_duck.scan.predicate.tree import In, conjuncts
 from lance_duck.scan.sql.parser import tree_from_sql
 
-_BUILT_IN: Final = (*FUNCTIONS, "count_star")
+BUILT_IN: Final = (*FUNCTIONS, "count_star")
+"""Functions that aggregates may call."""
 
 
 def run(proposal: PlainWhere, request: Request, database: Database) -> Rewriting | None:
@@ -54,15 +55,13 @@ def run_aggregates(proposal: AggregatedTable, request: Request, database: Databa
         row counts are known and the table is scanned anyway.
     """
     names = database.names
-    if request.values.bound or not names.are_built_in(_BUILT_IN, later=False):
+    if request.values.bound or not names.are_built_in(BUILT_IN, later=False):
         return None
     handle = names.table(proposal.name, later=False)
-    if handle is None:
+    if handle is None or not names.dialect(proposal.name, later=False).is_usual(about_aggregates(proposal)):
         return None
-    dialect = names.dialect(proposal.name, later=False)
     try:
-        dataset = handle.current()
-        values = [_value(dataset, each) if dialect.is_usual(_about(each)) else None for each in proposal.aggregates]
+        values = aggregate_values(handle.current(), proposal)
     except LanceDuckError:
         return None  # the error is raised when the statement runs
     known = [(each, value) for each, value in zip(proposal.aggregates, values, strict=True) if value is not None]
@@ -76,9 +75,15 @@ def run_aggregates(proposal: AggregatedTable, request: Request, database: Databa
     return Rewriting(edits, tuple(table for table in tables if table is not None))
 
 
-def _about(aggregate: Aggregate) -> About:
-    """Return the SQL features that an aggregate depends on."""
-    return About.SYNTAX if aggregate.function == "count" else About.SYNTAX | About.TEXTS
+def about_aggregates(asked: AggregatedTable) -> About:
+    """Return the SQL features that aggregates depend on."""
+    counts = all(each.function == "count" for each in asked.aggregates)
+    return About.SYNTAX if counts else About.SYNTAX | About.TEXTS
+
+
+def aggregate_values(dataset: LanceDataset, asked: AggregatedTable) -> list[pa.Array | None]:
+    """Return the value of each aggregate with its DuckDB type, in an array. None if that requires a scan."""
+    return [_value(dataset, each) for each in asked.aggregates]
 
 
 def _value(dataset: LanceDataset, aggregate: Aggregate) -> pa.Array | None:
