@@ -302,11 +302,12 @@ class DirectReads:
         stored = {folded(name): name for name in schema.names}
         if len(stored) < len(schema) or (select.is_qualified and folded(select.qualifier) in stored):
             return None
-        wanted = [stored.get(folded(name), "") for name in (select.key, *(name for name, _ in select.columns))]
+        items = [(name, None) for name in schema.names] if select.columns is None else select.columns
+        wanted = [stored.get(folded(name), "") for name in (select.key, *(name for name, _ in items))]
         if not all(map(_PLAIN_NAME.fullmatch, wanted)):
             return None
         key, *columns = wanted
-        titles = [title or name for name, (_, title) in zip(columns, select.columns, strict=True)]
+        titles = [title or name for name, (_, title) in zip(columns, items, strict=True)]
         expected = [(title, _type_name(schema.field(name))) for title, name in zip(titles, columns, strict=True)]
         is_meant = self._returned() == expected
         return _SelectedTable(handle, schema, tuple(columns), key, tuple(titles)) if is_meant else None
@@ -325,9 +326,21 @@ def _read(text: str) -> KeySelect | AggregatedTable | None:
 
 
 def _type_name(field: pa.Field) -> str | None:
-    """Return the DuckDB type of a column. None if pyarrow may return other Python values."""
-    return _TYPES.get(field.type) if _MARKS.isdisjoint(field.metadata or ()) else None
+    """Return the DuckDB type of a column. None if `_values` may return other Python values than DuckDB."""
+    if not _MARKS.isdisjoint(field.metadata or ()):
+        return None
+    if pa.types.is_fixed_size_list(field.type):
+        element = _TYPES.get(field.type.value_type)
+        return None if element is None else f"{element}[{field.type.list_size}]"
+    return _TYPES.get(field.type)
 
 
 def _tuples(rows: pa.Table) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True)) if rows.num_rows else []
+    return list(zip(*map(_values, rows.columns), strict=True)) if rows.num_rows else []
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """Return the Python values of a column. DuckDB returns arrays as tuples."""
+    values: list[Any] = column.to_pylist()
+    is_array = pa.types.is_fixed_size_list(column.type)
+    return [None if value is None else tuple(value) for value in values] if is_array else values

@@ -68,6 +68,7 @@ def test_a_prepared_select_gives_the_rows_of_each_key(con: ld.Connection) -> Non
         ("SELECT name FROM t WHERE id IN ($1, 3, $1)", [5], [("name 3",), ("name 5",)]),
         ("SELECT t.id AS k, name, id FROM t WHERE t.id = $key", {"key": 4}, [(4, "name 4", 4)]),
         ("SELECT name FROM lance.t WHERE id = 6", None, [("name 6",)]),
+        ("SELECT * FROM t WHERE id = 6", None, [(6, "name 6")]),
     ],
 )
 def test_numbered_and_named_parameters_and_constants_find_rows_by_the_index(
@@ -98,6 +99,21 @@ def test_aggregates_of_whole_columns_are_answered_from_metadata_and_indexes(
     with answered() as answers:
         assert ask() == ask() == by_duckdb
     assert (by_duckdb[1], answers) == (rows, [True, True])
+
+
+def test_all_columns_and_vectors_have_the_values_of_duckdb(tmp_path: Path) -> None:
+    vectors = pa.array([[0.1, None, float("inf")], None, [1, 2, 3]], pa.list_(pa.float32(), 3))
+    days = pa.array([0, None, 20_000], pa.date32())
+    rows = pa.table({"id": [7, 8, 9], "v": vectors, "n": pa.array([[1], [2], None], pa.list_(pa.int8(), 1)), "d": days})
+    ld.write_dataset(rows, tmp_path / "t.lance").create_scalar_index("id", "BTREE")
+    con = ld.connect(tmp_path)
+    by_duckdb = con.execute("SELECT * FROM t WHERE id IN (7, 8, 9)").fetchall()
+    with answered() as answers:
+        direct = con.execute("SELECT * FROM t WHERE id IN (7, 8, 9)").fetchall()
+        con.execute("ALTER TABLE t DROP v")
+        narrow = con.execute("SELECT * FROM t WHERE id IN (7, 8, 9)").fetchall()
+    assert (repr(direct), answers) == (repr(by_duckdb), [True, False, False])
+    assert narrow == [(row[0], *row[2:]) for row in by_duckdb]
 
 
 @pytest.mark.parametrize(

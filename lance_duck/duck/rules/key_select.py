@@ -1,6 +1,6 @@
 """Finds statements that only select columns of one table by a key. Pure.
 
-    SELECT name [, …] FROM t WHERE id = ?
+    SELECT name [, …] | * FROM t WHERE id = ?
     SELECT name [, …] FROM t WHERE id IN (?, 7, …)
 
 A match is only a guess: names may have other meanings in DuckDB, which then returns other columns. Texts with comments,
@@ -24,7 +24,7 @@ _ITEM: Final = rf"({_PATH})(?:\s++as\s++({_NAME}))?+"
 _VALUE: Final = r"-?\d{1,18}|'(?:[^']|'')*+'|\?|\$\d{1,4}|\$[a-z_]\w*+"
 _VALUES: Final = rf"(?:{_VALUE})(?:\s*+,\s*+(?:{_VALUE}))*+"
 _SELECT: Final = re.compile(
-    rf"\s*+select\s++(?P<items>{_PATH}(?:\s++as\s++{_NAME})?+(?:\s*+,\s*+{_PATH}(?:\s++as\s++{_NAME})?+)*+)"
+    rf"\s*+select\s++(?P<items>\*|{_PATH}(?:\s++as\s++{_NAME})?+(?:\s*+,\s*+{_PATH}(?:\s++as\s++{_NAME})?+)*+)"
     rf"\s++from\s++(?P<table>{_PATH})(?:\s++as\s++(?P<alias>{_NAME}))?+\s++where\s++(?P<key>{_PATH})"
     rf"\s*+(?:=\s*+(?P<one>{_VALUE}|\((?:{_VALUE})\))|\bin\s*+\(\s*+(?P<several>{_VALUES})\s*+\))\s*+;?\s*+",
     re.IGNORECASE | re.ASCII,
@@ -52,7 +52,7 @@ class KeySelect:
     Attributes:
         table: Parts of the name of the table.
         qualifier: The only possible qualifier of columns.
-        columns: The selected columns, each with its title, which is None without an alias.
+        columns: The selected columns, each with its title, which is None without an alias. None for all columns.
         key: The column of the condition.
         is_qualified: Whether a column has the qualifier.
         values: Constants and parameters, with one of which the column is compared.
@@ -60,7 +60,7 @@ class KeySelect:
 
     table: tuple[str, ...]
     qualifier: str
-    columns: tuple[tuple[str, str | None], ...]
+    columns: tuple[tuple[str, str | None], ...] | None
     key: str
     is_qualified: bool
     values: tuple[int | str | KeyParameter, ...]
@@ -78,12 +78,12 @@ class KeySelect:
         paths = [*(path for path, _ in items), key]
         if any(len(path) > 1 and (len(path) > 2 or folded(path[0]) != folded(qualifier)) for path in paths):
             return None
-        columns = tuple((path[-1], None if alias is None else _parts(alias)[0]) for path, alias in items)
+        columns = tuple((path[-1], None if alias is None else _parts(alias)[0]) for path, alias in items) or None
         values = tuple(_values(match["one"] or match["several"]))
         bound = [each.key for each in values if isinstance(each, KeyParameter)]
         if not _are_alike(bound, match["one"] or match["several"]):
             return None
-        if any(title is not None and folded(title) == folded(key[-1]) for _, title in columns):
+        if any(title is not None and folded(title) == folded(key[-1]) for _, title in columns or ()):
             return None
         return cls(table, qualifier, columns, key[-1], any(len(path) > 1 for path in paths), values)
 

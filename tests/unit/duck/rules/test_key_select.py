@@ -25,6 +25,7 @@ def parts(text: str) -> tuple[Any, ...] | None:
         ("SELECT x.a FROM t AS x WHERE x.id IN (?, -5, ?)", (("t",), (("a", None),), "id", (FIRST, -5, SECOND))),
         ("SELECT a FROM d.t WHERE t.id IN ($2, $1)", (("d", "t"), (("a", None),), "id", (SECOND, FIRST))),
         ("SELECT a FROM t WHERE s = 'it''s ?'", (("t",), (("a", None),), "s", ("it's ?",))),
+        ("SELECT * FROM t WHERE id = ?", (("t",), None, "id", (FIRST,))),
         ("SELECT a FROM t WHERE id = $key", (("t",), (("a", None),), "id", (KeyParameter("key"),))),
     ],
 )
@@ -35,7 +36,8 @@ def test_a_select_by_a_key_is_read(text: str, expected: tuple[Any, ...]) -> None
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT * FROM t WHERE id = ?",
+        "SELECT t.* FROM t WHERE id = ?",
+        "SELECT *, a FROM t WHERE id = ?",
         "SELECT a + 1 FROM t WHERE id = ?",
         "SELECT DISTINCT a FROM t WHERE id = ?",
         "SELECT a FROM t WHERE id = ? AND b = 1",
