@@ -314,6 +314,7 @@ def _search_texts(ds: LanceDataset) -> None:
             ds.search(query, k=3)
             ds.search(query, k=3, filter="id > 2000")
             ds.to_table(full_text_query=query, columns=["id"])
+            ds.scanner(full_text_query=query).count_rows()
     for column, words in {"list": "word1 name7", "json": "title,str,word1"}.items():
         ds.create_scalar_index(column, "INVERTED", f"{column}s", with_position=True)
         ds.to_table(full_text_query=MatchQuery(words, column), columns=["id"], limit=5)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 import lance_duck as ld
-from lance_duck.query import PhraseQuery
+from lance_duck.query import FullTextOperator, MatchQuery, PhraseQuery
 
 OPTIONS = {"fsync": "false"}
 WORDS = ("lake", "duck", "reed", "swims")
@@ -84,6 +84,9 @@ class TextLife(RuleBasedStateMachine):
             assert answers[word].keys() == self.keys(lambda words, word=word: word in words)
             filtered = self.found(word, filter="key % 2 = 0")
             assert filtered == {key: score for key, score in answers[word].items() if key % 2 == 0}
+        both = MatchQuery("lake duck", "s", operator=FullTextOperator.AND)
+        assert self.found(both).keys() == self.keys(lambda words: {"lake", "duck"} <= set(words))
+        assert self.found("lake duck").keys() == self.keys(lambda words: bool({"lake", "duck"} & set(words)))
         pairs = {key for key, text in self.rows.items() if text and "lake duck" in text}
         assert self.found(PhraseQuery("lake duck", "s")).keys() == pairs
         table = self.by("ours").to_table(columns=["key"], filter="contains(s, 'ake d')")
@@ -98,7 +101,9 @@ class TextLife(RuleBasedStateMachine):
     def found(self, query: Any, **options: Any) -> dict[int, float]:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            table = self.by("ours").to_table(columns=["key", "_score"], full_text_query=query, **options)
+            scanner = self.by("ours").scanner(columns=["key", "_score"], full_text_query=query, **options)
+            table = scanner.to_table()
+            assert scanner.count_rows() == len(table)
         keys = table["key"].to_pylist()
         assert len(set(keys)) == len(keys)
         return dict(zip(keys, table["_score"].to_pylist(), strict=True))

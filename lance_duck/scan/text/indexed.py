@@ -17,6 +17,7 @@ from lance_duck.index.catalog import Segment
 from lance_duck.index.inverted.open import InvertedSegment
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.search.best import best_documents
+from lance_duck.index.inverted.search.counting import count_documents
 from lance_duck.index.inverted.search.matching import WeightedTerms, matching_documents
 from lance_duck.index.inverted.search.phrases import PhraseOrder, best_phrases
 from lance_duck.index.inverted.settings import LIST_ELEMENT
@@ -246,6 +247,16 @@ class IndexedRows:
             if search.most is None:
                 return matching_documents(self.partition, terms, average, search.mask, self._row_order)
             return best_documents(self.partition, terms, average, self.keys, search.most, search.mask)
+
+    def count(self, terms: WeightedTerms, mask: NDArray[np.bool_] | None) -> int:
+        """Return the number of matching documents.
+
+        Args:
+            terms: The terms.
+            mask: bool (documents,), whether to search the document. None searches all documents.
+        """
+        with self._watched():
+            return count_documents(self.partition, terms, mask)
 
     def phrases(
         self, terms: WeightedTerms, search: Scoring, order: PhraseOrder

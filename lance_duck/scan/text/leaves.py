@@ -37,6 +37,12 @@ def match(weights: Weights, query: MatchQuery | PrefixQuery, most: int | None = 
     return Matches.union([weights.matches(place, every, most) for place in weights.corpus.places]).times(query.boost)
 
 
+def count(weights: Weights, query: MatchQuery | PrefixQuery) -> int:
+    """Return the number of rows that `match` finds."""
+    every = query.operator is FullTextOperator.AND
+    return sum(weights.count(place, every) for place in weights.corpus.places)
+
+
 def phrase(weights: Weights, query: PhraseQuery, words: Sequence[Word], most: int | None = None) -> Matches:
     """Return the rows that contain a phrase, scored as in `match`. For the arguments, see `match`."""
     return Matches.union([_phrase(weights, query, words, place, most) for place in weights.corpus.places])
@@ -156,6 +162,12 @@ class Weights:
         documents = np.flatnonzero(hits == len(self._slots) if every else hits)
         documents = documents[self._corpus.found(place, documents)]
         return Matches.of(self._corpus.names(place, documents), scores[documents])
+
+    def count(self, place: Place, every: bool) -> int:
+        """Return the number of rows that `matches` finds."""
+        if isinstance(place, IndexedRows) and len(self._slots) <= MOST_WORDS and not self._has_no_terms(place):
+            return place.count(self._terms_of(place, every), self._corpus.mask(place))
+        return len(self.matches(place, every))
 
     def phrases(self, place: Place, words: Sequence[Word], slop: int, most: int | None = None) -> Matches | None:
         """Return the rows that contain the words in order. See `match`.

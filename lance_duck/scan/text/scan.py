@@ -93,6 +93,13 @@ class TextScan(ScoredScan):
             scores[DOC_INDEX] = _doc_index(ranking.elements, len(ranking))
         return ScoredRows(ranking.addresses, scores)
 
+    def count(self) -> int:
+        """See `ScoredScan.count`. Rows are not scored, unless a condition reads their scores."""
+        if self._condition is not None:
+            return super().count()
+        rows, limit = max(0, self._search.count() - (self._options.offset or 0)), self._options.limit
+        return rows if limit is None else min(rows, limit)
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Paths of the searched columns, without duplicates."""

@@ -135,6 +135,16 @@ class TextSearch:
         self._note_use()
         return self._found(log, None if self.by_element else most).by_row
 
+    def count(self) -> int:
+        """Return the number of rows that `run` finds."""
+        if self.post is not None:
+            return len(self.run())
+        self._note_use()
+        if self.by_element:
+            found = self._found()
+            return len(found.by_row if self.by_row else found)
+        return self._asked(TextSearch._count_now)
+
     def _note_use(self) -> None:
         """Count a use of each index that is searched."""
         for route in self.routes.values():
@@ -175,6 +185,10 @@ class TextSearch:
             if not len(allowed.rows):
                 return _NOTHING
         return _TextRun(self, allowed, log).found(most)
+
+    def _count_now(self) -> int:
+        allowed = self.allowed()
+        return 0 if allowed.rows is not None and not len(allowed.rows) else _TextRun(self, allowed, []).count()
 
     def _best_passing(self, most: int, log: list[str]) -> Ranking | None:
         snapshot = self.table.snapshot
@@ -310,6 +324,13 @@ class _TextRun:
         matches = self.matches(self._search.query, most)
         addresses, elements = next(iter(self._corpora.values())).documents(matches.names)
         return Ranking(addresses, matches.scores, elements)
+
+    def count(self) -> int:
+        """Return the number of documents that match."""
+        query = self._search.query
+        if isinstance(query, MatchQuery | PrefixQuery):
+            return leaves.count(self._weights(query), query)
+        return len(self.matches(query))
 
     def matches(self, query: FullTextQuery, most: int | None = None) -> Matches:
         """Return the documents that match a query: see `TextSearch.matches`."""

@@ -6,6 +6,7 @@ Never here: query trees, statistics of several partitions, and unindexed rows (`
 """
 
 from lance_duck.index.inverted.search.best import BestOfTerms, best_documents, in_order, prepared_terms
+from lance_duck.index.inverted.search.counting import count_documents
 from lance_duck.index.inverted.search.direct import DirectSearch
 from lance_duck.index.inverted.search.matching import WeightedTerms, matching_documents
 from lance_duck.index.inverted.search.phrases import BestOfPhrase, PhraseOrder, best_phrases, prepared_phrase
@@ -18,6 +19,7 @@ __all__ = [
     "WeightedTerms",
     "best_documents",
     "best_phrases",
+    "count_documents",
     "in_order",
     "matching_documents",
     "prepared_phrase",

@@ -20,7 +20,8 @@ Mask = NDArray[np.bool_]
 
 SLOTS = readonly(np.arange(MOST_PRUNED_TERMS))
 """The slots of distinct words that all have one term."""
-_NO_MASK = readonly(np.empty(0, np.bool_))
+NO_MASK = readonly(np.empty(0, np.bool_))
+"""Mask of kernels if all documents may match."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +100,7 @@ def matching_documents(
         readonly(terms.weights),
         readonly(terms.slots),
         norms,
-        _NO_MASK if mask is None else readonly(mask),
+        NO_MASK if mask is None else readonly(mask),
         terms.every,
         scores,
         sums,

@@ -11,7 +11,13 @@ from lance_duck.index.inverted.codecs import blocks
 from lance_duck.index.inverted.codecs.scores import inverse_frequencies
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.postings import PostingBlocks
-from lance_duck.index.inverted.search import WeightedTerms, best_documents, intersect, matching_documents
+from lance_duck.index.inverted.search import (
+    WeightedTerms,
+    best_documents,
+    count_documents,
+    intersect,
+    matching_documents,
+)
 from lance_duck.index.inverted.search.intersect import last_documents
 
 TEXTS = [["a"], ["a", "b", "a"], ["c", "b"], ["b", "a", "c", "a", "a"]]
@@ -57,6 +63,22 @@ def test_word_variants_count_as_one_word(tmp_path) -> None:
     terms = WeightedTerms(ids, np.ones(3, np.float32), np.array([0, 0, 1]), 2, every=True)
     documents, _ = matching_documents(partition, terms, 3.0)
     assert documents.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("every", [False, True])
+def test_as_many_documents_are_counted_as_are_found(tmp_path, form, every) -> None:
+    rng = np.random.default_rng(5)
+    (partition,) = segment_of(tmp_path, [contents_of(random_texts(900))], **form).partitions
+    number = len(partition.sorted_terms)
+    for _ in range(30):
+        size = rng.integers(1, 6)
+        ids, slots = rng.integers(0, number, size), np.sort(rng.integers(0, 3, size))
+        slots = np.unique(slots, return_inverse=True)[1]
+        terms = WeightedTerms(ids, np.ones(size, np.float32), slots, int(slots.max()) + rng.integers(1, 3), every)
+        for mask in (None, rng.random(partition.num_documents) < 0.5):
+            documents, _ = matching_documents(partition, terms, 3.0, mask)
+            assert count_documents(partition, terms, mask) == len(documents)
 
 
 def test_the_lowest_keys_win_among_equal_scores(tmp_path) -> None:
