@@ -144,29 +144,57 @@ def report(question: str, cases: Sequence[Case], arguments: argparse.Namespace, 
         return
     peers = list(dict.fromkeys(name for case in cases for name in case.seconds if name != OURS))
     table = Table(title=f"{question}\n{machine()}", title_justify="left", title_style="bold")
+    (_fill_wide if len(peers) <= _WIDEST else _fill_long)(table, cases, peers)
+    Console(width=None if os.isatty(1) else 120).print(table)
+    if arguments.json:
+        from benchmarks import _results  # which imports this module
+
+        _results.write(question, note, cases, arguments)
+
+
+_WIDEST = 4
+"""Maximum number of peers that have columns of their own in a printed table."""
+
+
+def _fill_wide(table: Table, cases: Sequence[Case], peers: Sequence[str]) -> None:
+    """Fill a table with one row for each case."""
     table.add_column("case")
     table.add_column(f"{OURS} ms", justify="right")
     for peer in peers:
         table.add_column(f"{peer} ms", justify="right")
         table.add_column("ratio", justify="right")
     for case in cases:
-        cells = [case.name, case.shown(OURS)]
-        for peer in peers:
-            if peer not in case.seconds:
-                cells += ["", ""]
-                continue
-            ratio = case.ratio(peer)
-            colour = "green" if ratio <= 1 else "red"
-            cells += [case.shown(peer), f"[{colour}]{ratio:.2f}[/]"]
-        table.add_row(*cells)
+        of_peers = (_shown(case, peer) if peer in case.seconds else ("", "") for peer in peers)
+        table.add_row(case.name, case.shown(OURS), *(cell for cells in of_peers for cell in cells))
     table.add_section()
-    means = {peer: geometric_mean(case.ratio(peer) for case in cases if peer in case.seconds) for peer in peers}
-    table.add_row("geometric mean", "", *(cell for peer in peers for cell in ("", f"[bold]{means[peer]:.2f}[/]")))
-    Console(width=None if os.isatty(1) else 120).print(table)
-    if arguments.json:
-        from benchmarks import _results  # which imports this module
+    table.add_row("geometric mean", "", *(cell for peer in peers for cell in ("", _mean(cases, peer))))
 
-        _results.write(question, note, cases, arguments)
+
+def _fill_long(table: Table, cases: Sequence[Case], peers: Sequence[str]) -> None:
+    """Fill a table with one row for each case and contestant."""
+    for name in ("case", "contestant"):
+        table.add_column(name)
+    for name in ("ms", "ratio"):
+        table.add_column(name, justify="right")
+    for case in cases:
+        table.add_row(case.name, OURS, case.shown(OURS), "")
+        for peer in peers:
+            if peer in case.seconds:
+                table.add_row("", peer, *_shown(case, peer))
+        table.add_section()
+    for peer in peers:
+        table.add_row("geometric mean", peer, "", _mean(cases, peer))
+
+
+def _shown(case: Case, peer: str) -> tuple[str, str]:
+    """Return the median of a peer, and the ratio to it."""
+    ratio = case.ratio(peer)
+    return case.shown(peer), f"[{'green' if ratio <= 1 else 'red'}]{ratio:.2f}[/]"
+
+
+def _mean(cases: Sequence[Case], peer: str) -> str:
+    """Return the geometric mean of the ratios to a peer."""
+    return f"[bold]{geometric_mean(case.ratio(peer) for case in cases if peer in case.seconds):.2f}[/]"
 
 
 def machine() -> str:
