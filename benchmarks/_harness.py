@@ -57,6 +57,16 @@ class Case:
         return statistics.median(1.0 if a == b else a / b if b else math.inf for a, b in pairs)
 
 
+def ways(case: Case, own: Iterable[str]) -> list[Case]:
+    """Return a case for each contestant that is a way of using this package, beside all other contestants."""
+    names = list(own)
+    others = {name: seconds for name, seconds in case.seconds.items() if name not in names}
+    return [
+        Case(case.name if name == OURS else f"{case.name}, {name}", {OURS: case.seconds[name], **others})
+        for name in names
+    ]
+
+
 def race(
     name: str,
     contestants: Mapping[str, Callable[[], object]],

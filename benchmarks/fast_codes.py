@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import OURS, add_clock, clock_of, options, race, report
+from benchmarks._harness import OURS, add_clock, clock_of, options, race, report, ways
 from benchmarks.prepared import DIM, EF_CONSTRUCTION, LEAST_RECALL, QUERIES, K, M, Search, made, peers, recall, repeated
 
 KINDS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
@@ -41,7 +41,7 @@ def main() -> None:
             print(f"{name}: recall {recall(search, vectors, queries, LEAST_RECALL - NOISE):.3f}")
         contestants = {name: repeated(search, queries) for name, search in searches.items()}
         case = race(f"{QUERIES} queries, one by one", contestants, arguments.rounds, clock_of(arguments))
-    report(f"One of {arguments.rows:,} vectors of {DIM} numbers, k {K}", [case], arguments)
+    report(f"One of {arguments.rows:,} vectors of {DIM} numbers, k {K}", ways(case, KINDS), arguments)
 
 
 def ours(vectors: np.ndarray, folder: str) -> Iterator[tuple[str, Search]]:

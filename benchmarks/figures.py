@@ -49,7 +49,7 @@ TOPICS: Final[Mapping[str, Mapping[str, Published]]] = {
     "SQL": {
         "sql": Published("Query in SQL", "--rounds 5 --processor"),
         "tpch": Published("TPC-H", "--scale 0.3 --rounds 3 --processor --peers parquet pylance native"),
-        "extension": Published("Query in SQL", "PYTHON --rounds 5"),
+        "extension": Published("SQL queries", "PYTHON --rounds 5"),
         "sql_statements": Published("Native queries", "--rounds 7 --threads 1 --processor"),
     },
     "Changes": {
@@ -75,10 +75,19 @@ TOPICS: Final[Mapping[str, Mapping[str, Published]]] = {
         "full_text_search": Published("Search text", "--rounds 7 --processor"),
         "full_text": Published("Build a text index", "--rounds 3"),
     },
+    "One query at a time": {
+        "prepared": Published("One vector query", "--rounds 15 --processor"),
+        "fast_codes": Published("Vectors by 4-bit codes", "--rounds 15 --processor"),
+        "prepared_queries": Published("One text query or row", "--rounds 15 --processor"),
+        "search_game": Published("search-benchmark-game", "--rounds 9 --processor"),
+    },
+    "Training": {"loader": Published("Load tensors", "--rounds 5 --processor")},
     "Write and compaction": {
         "write": Published("Write a table", "--rows 1000000 --rounds 5 --processor"),
         "sizes": Published("Write a file", "--rows 200000 --rounds 5 --processor"),
         "appends": Published("Append a few rows", "--appends 300 --rounds 5 --processor"),
+        "streams": Published("Insert ten rows at a time", "--rows 3000 --rounds 3 --processor"),
+        "uncovered": Published("Rows without an index", "--rounds 5 --processor"),
         "compaction": Published("Compact a table", "--rounds 5 --processor"),
         "many_fragments": Published("Many fragments", "--rounds 5 --processor"),
     },

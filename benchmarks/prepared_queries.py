@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import OURS, Case, add_clock, chosen, clock_of, options, race, report
+from benchmarks._harness import OURS, Case, add_clock, chosen, clock_of, options, race, report, ways
 from benchmarks._texts import vocabulary
 from benchmarks.full_text import batches
 from lance_duck.query import FullTextOperator, MatchQuery
@@ -45,9 +45,10 @@ def main() -> None:
         path = table(texts, folder)
         index = tantivy_index(texts) if find_spec("tantivy") else None
         asked = questions()
-        cases = [text_case(name, asked[name], path, index, arguments) for name in chosen(asked, arguments.only)]
+        names = chosen(asked, arguments.only)
+        cases = [case for name in names for case in text_cases(name, asked[name], path, index, arguments)]
         if arguments.only in KEY:
-            cases.append(key_case(path, arguments))
+            cases += key_cases(path, arguments)
     report(f"One query over {arguments.rows:,} texts, {QUERIES} in a row", cases, arguments)
 
 
@@ -65,7 +66,7 @@ def questions() -> Mapping[str, Sequence[tuple[Any, str]]]:
     }
 
 
-def text_case(name: str, asked: Sequence[tuple[Any, str]], path: str, index: Any, arguments: Any) -> Case:
+def text_cases(name: str, asked: Sequence[tuple[Any, str]], path: str, index: Any, arguments: Any) -> list[Case]:
     """Race through text queries."""
     dataset = ld.dataset(path)
     words = dataset.prepare_search("s", k=K, columns=COLUMNS)
@@ -88,10 +89,10 @@ def text_case(name: str, asked: Sequence[tuple[Any, str]], path: str, index: Any
         searcher = index.searcher()
         find = lambda q: searcher.search(index.parse_query(q, ["s"]), K).hits  # noqa: E731
         contestants["tantivy"] = asking(find, [q for _, q in asked])
-    return race(name, contestants, arguments.rounds, clock_of(arguments))
+    return ways(race(name, contestants, arguments.rounds, clock_of(arguments)), searches)
 
 
-def key_case(path: str, arguments: Any) -> Case:
+def key_cases(path: str, arguments: Any) -> list[Case]:
     """Race through rows by their keys, in Python and in SQL."""
     ours, theirs = ld.dataset(path), lance.dataset(path)
     one = ours.prepare("id = ?", columns=["s"])
@@ -108,12 +109,15 @@ def key_case(path: str, arguments: Any) -> Case:
             "SQL": lambda key: con.execute(SQL, [key]).fetchall(),
             "SQL, new text": lambda key: con.execute(f"SELECT s FROM texts WHERE id = {key}").fetchall(),
             "prepared SQL": lambda key: ask([key]).fetchall(),
+        }
+        others: dict[str, Search] = {
             "SQL, native": lambda key: native.execute(SQL, [key]).fetchall(),
             "prepared SQL, native": lambda key: native.execute(parsed, [key]).fetchall(),
             "pylance": lambda key: theirs.to_table(columns=["s"], filter=f"id = {key}"),
         }
-        contestants = {who: partial(run_new, search, arguments.rows, count()) for who, search in searches.items()}
-        return race(KEY, contestants, arguments.rounds, clock_of(arguments))
+        everyone = {**searches, **others}
+        contestants = {who: partial(run_new, search, arguments.rows, count()) for who, search in everyone.items()}
+        return ways(race(KEY, contestants, arguments.rounds, clock_of(arguments)), searches)
 
 
 def run(search: Search, queries: Sequence[Any]) -> None:
