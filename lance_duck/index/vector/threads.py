@@ -77,8 +77,8 @@ def one_thread(needed: bool = True) -> Iterator[None]:
     Args:
         needed: Whether to limit faiss.
     """
-    threads = _FAISS.omp_get_max_threads()
-    if not needed or threads == 1:
+    threads = _FAISS.omp_get_max_threads() if needed else 1
+    if threads == 1:
         yield
         return
     _FAISS.omp_set_num_threads(1)

@@ -58,7 +58,8 @@ MOST_BITS: Final = 9
 _PLAIN: Final = ("__add_factors", "__scale_factors")
 _ERROR: Final = "__error_factors"
 _OF_ALL: Final = ("__add_factors_ex", "__scale_factors_ex")
-_QUERY_BITS: Final = 8
+QUERY_BITS: Final = 8
+"""Bits per number to which faiss rounds rotated queries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +219,7 @@ def rabit_lists(rounding: Rounding, num_partitions: int, quantizer: Any, metric:
         metric: faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
     """
     index = library.faiss.IndexIVFRaBitQ(quantizer, rounding.dim, num_partitions, metric, False, rounding.bits)
-    index.qb = _QUERY_BITS
+    index.qb = QUERY_BITS
     index.is_trained = True
     return index
 

@@ -72,7 +72,8 @@ class Shape:
         code_bytes: Bytes read per vector.
         table_bytes: Size of the codebook in bytes. A search converts the codebook to one distance table per partition,
             in which code bytes are looked up. 0 if codes are compared directly.
-        is_coarse: Whether distances are less precise than codes, because codes are compared by faiss's fast scan.
+        is_fast: Whether codes are compared by faiss's fast scan.
+        is_coarse: Whether distances are therefore less precise than the codes.
     """
 
     num_rows: int
@@ -80,6 +81,7 @@ class Shape:
     has_graphs: bool
     code_bytes: int
     table_bytes: int = 0
+    is_fast: bool = False
     is_coarse: bool = False
 
 

@@ -26,7 +26,7 @@ from lance_duck.index.vector.search.frontier import Frontier, Spread, faiss_limi
 from lance_duck.index.vector.search.list_walk import ListWalk
 from lance_duck.index.vector.search.lists import Lists
 from lance_duck.index.vector.search.ranks import partition_ranks
-from lance_duck.index.vector.threads import in_slices, safe_after_fork
+from lance_duck.index.vector.threads import in_slices, one_thread, safe_after_fork
 
 _KEPT_WALKS: Final = 16
 
@@ -109,8 +109,9 @@ class IvfIndex:
     def shape(self) -> Shape:
         """The properties that determine the cost of a search."""
         width = self.files.code_width * (4 if self.is_exact else 1)
-        tables, is_coarse = self.files.codebook.nbytes, has_fast_scan(self.files)
-        return Shape(self.num_rows, self.files.num_partitions, False, width, tables, is_coarse)
+        tables, is_fast = self.files.codebook.nbytes, has_fast_scan(self.files)
+        is_coarse = is_fast and self.files.rounding is None  # a bit per number loses far more than the tables
+        return Shape(self.num_rows, self.files.num_partitions, False, width, tables, is_fast, is_coarse)
 
     def statistics(self) -> dict[str, Any]:
         """Return the statistics of the segment with the fields of pylance's index_statistics."""
@@ -280,7 +281,8 @@ class IvfIndex:
             _search_lists(loaded.index, k, parameters, vectors[span], near, found)
 
         if len(vectors) <= SLICE_QUERIES:
-            _search_lists(loaded.index, k, parameters, vectors, (partitions, coarse), (distances, positions))
+            with one_thread(self._lists.is_threaded):
+                _search_lists(loaded.index, k, parameters, vectors, (partitions, coarse), (distances, positions))
         else:
             in_slices(ask, len(vectors), SLICE_QUERIES)
         if self.metric == "dot":

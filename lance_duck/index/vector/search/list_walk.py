@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import normalized
 from lance_duck.index.vector.search.lists import Lists
-from lance_duck.index.vector.threads import safe_after_fork
+from lance_duck.index.vector.threads import one_thread, safe_after_fork
 
 _FAISS: Final[Any] = faiss  # faiss's stubs are incomplete
 
@@ -62,7 +62,8 @@ class ListWalk:
         lists.quantizer.search_c(*buffers.of_centroids)
         lists.leave_out_empty(buffers.partitions)
         loaded = lists.with_lists(buffers.partitions)  # keeps the lists during the search, if others replace them
-        loaded.index.search_preassigned_c(*buffers.of_lists)
+        with one_thread(lists.is_threaded):
+            loaded.index.search_preassigned_c(*buffers.of_lists)
         distances, positions = buffers.distances[0].copy(), buffers.positions[0].copy()
         self._free.append(buffers)
         if positions[-1] < 0:

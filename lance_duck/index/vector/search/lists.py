@@ -15,7 +15,14 @@ from lance_duck.index.vector.costs import KEPT_BYTES, LOAD_BYTES
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import has_residual
 from lance_duck.index.vector.open import VectorFiles
-from lance_duck.index.vector.search.fast_scan import BLOCK, block_lists, fast_lists, has_fast_scan, packed_blocks
+from lance_duck.index.vector.search.fast_scan import (
+    BLOCK,
+    block_lists,
+    fast_lists,
+    has_fast_scan,
+    packed_blocks,
+    rounded_blocks,
+)
 
 _ID_BYTES: Final = 8
 
@@ -107,6 +114,7 @@ class Lists:
 
     Attributes:
         centroids: float32 (partitions, dim), for comparison with queries. They are rotated if queries are rotated.
+        is_threaded: Whether faiss starts threads for each query, which takes longer than the query.
 
     Args:
         files: Files of the segment.
@@ -122,6 +130,7 @@ class Lists:
             self.centroids = files.rounding.rotation.of(self.centroids)
         self.quantizer.add(self.centroids)
         self._is_fast = has_fast_scan(files)
+        self.is_threaded = self._is_fast and files.rounding is not None
         empty = files.partitions.lengths == 0
         self._empty = empty if self._is_fast and empty.any() else None
         self._limit = limit
@@ -190,8 +199,10 @@ class Lists:
 
     def _stored(self, partition: int, codes: NDArray[Any]) -> NDArray[np.uint8]:
         """Convert the codes of a partition to the byte layout of faiss."""
-        if self.files.rounding is not None:
-            return rabit_bytes(self.files.rounding, codes, self.centroids[partition], self.files.metric)
+        rounding = self.files.rounding
+        if rounding is not None:
+            rows = rabit_bytes(rounding, codes, self.centroids[partition], self.files.metric)
+            return rounded_blocks(rows, rounding.dim // 8) if self._is_fast else rows
         if self._is_fast:
             return packed_blocks(codes)
         return _flat_bytes(codes) if self.files.storage == "FLAT" else codes
@@ -226,10 +237,10 @@ class Lists:
     def _index(self) -> Any:
         """Return a faiss index with empty lists."""
         rounding = self.files.rounding
-        if rounding is not None:
-            index = rabit_lists(rounding, self.files.num_partitions, self.quantizer, self.metric)
-        elif self._is_fast:
+        if self._is_fast:
             index = fast_lists(self.files, self.quantizer, self.metric)
+        elif rounding is not None:
+            index = rabit_lists(rounding, self.files.num_partitions, self.quantizer, self.metric)
         else:
             index = _MAKERS[self.files.storage](self.files, self.quantizer, self.metric)
         index.own_fields = False

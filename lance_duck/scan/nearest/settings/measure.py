@@ -192,6 +192,6 @@ def _cost(shape: Shape, setting: Setting, candidate_ns: float) -> float:
 def _part_cost(shape: Shape, rows: float) -> float:
     """Estimate the time to scan `rows` rows of a partition without a graph, in nanoseconds."""
     table, byte = TABLE_BYTE_NS, CODE_BYTE_NS if shape.table_bytes else ROW_BYTE_NS
-    if shape.is_coarse:
+    if shape.is_fast:
         table, byte = FAST_TABLE_BYTE_NS, FAST_CODE_BYTE_NS
     return shape.table_bytes * table + rows * (CODE_NS + shape.code_bytes * byte)
