@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lance_duck import lazy
 from lance_duck.checksums.sealed import sealed_transaction
-from lance_duck.commit.manifest_builder import ManifestDraft
+from lance_duck.commit.manifest_draft import ManifestDraft
 from lance_duck.snapshot import Snapshot
 from lance_duck.snapshot.publish import CommitLock, publish_manifest, write_version_hint
 from lance_duck.store import Store, local_path
@@ -88,7 +88,7 @@ def publish(
     """
     data, beside = manifest_bytes(store, draft, transaction, not_before, values)
     put_manifest(store, name, data, beside, lock, late=late)
-    return Manifest(f"{store.uri}/{name.path}", len(data), draft.manifest, data)
+    return Manifest(f"{store.uri}/{name.path}", len(data), draft.manifest, data, draft.fragment_bytes)
 
 
 def put_manifest(
@@ -126,7 +126,10 @@ def manifest_bytes(
     draft.manifest.transaction_file = file
     now = datetime.now(UTC)
     stamp_writer(draft.manifest, now if not_before is None else max(now, not_before))
-    data = manifest_file(draft.manifest, transaction, draft.segments, dictionaries=values, sealed=store.checksums)
+    sealed, fragments = store.checksums, draft.fragment_bytes
+    data = manifest_file(
+        draft.manifest, transaction, draft.segments, dictionaries=values, sealed=sealed, fragments=fragments
+    )
     return data, transaction_files(store, transaction)
 
 
