@@ -192,9 +192,9 @@ def draft_of(snapshot: Snapshot) -> ManifestDraft:
 def _short_draft_of(snapshot: Snapshot) -> ManifestDraft | None:
     """Return the draft for an append, with `fragment_bytes`. None if it needs to know all fragments."""
     short, names = snapshot.manifest.shortened, [segment.name for segment in snapshot.indices]
-    if short is None or len(set(names)) < len(names):  # segments of an index are removed with their fragments
-        return None
-    return ManifestDraft(short.head, _segments_of(snapshot), short.fragment_bytes)
+    if short is None or short.fragment_bytes is None or len(set(names)) < len(names):
+        return None  # segments of an index are removed with their fragments
+    return ManifestDraft(short.head, _segments_of(snapshot), (short.fragment_bytes,))
 
 
 def _segments_of(snapshot: Snapshot) -> Segments:

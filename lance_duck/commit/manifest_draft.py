@@ -16,12 +16,12 @@ class ManifestDraft:
     Attributes:
         manifest: The manifest.
         segments: The index segments.
-        fragment_bytes: All fragments as they are stored, if the manifest only contains the first one. Otherwise None.
+        fragment_bytes: Parts of all stored fragments, if the manifest only contains the first one. Otherwise None.
     """
 
     manifest: table_pb2.Manifest
     segments: list[table_pb2.IndexMetadata]
-    fragment_bytes: bytes | None = None
+    fragment_bytes: tuple[bytes | memoryview, ...] | None = None
 
     def copied(self) -> ManifestDraft:
         """Return a mutable copy."""
@@ -30,7 +30,7 @@ class ManifestDraft:
     def move_added(self) -> None:
         """Move new fragments from the manifest to `fragment_bytes`."""
         if self.fragment_bytes is not None:
-            self.fragment_bytes += stored_fragments(self.manifest.fragments[1:])
+            self.fragment_bytes += (stored_fragments(self.manifest.fragments[1:]),)
             del self.manifest.fragments[1:]
 
 

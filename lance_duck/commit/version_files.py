@@ -18,7 +18,7 @@ from lance_duck.snapshot.publish import CommitLock, publish_manifest, write_vers
 from lance_duck.store import Store, local_path
 from lance_duck.wire import paths
 from lance_duck.wire.fragment import LEGACY
-from lance_duck.wire.manifest import Manifest
+from lance_duck.wire.manifest import Manifest, fragments_within
 from lance_duck.wire.manifest_write import manifest_file, stamp_writer
 from lance_duck.wire.paths import ManifestName
 from lance_duck.wire.pb import transaction_pb2
@@ -88,7 +88,9 @@ def publish(
     """
     data, beside = manifest_bytes(store, draft, transaction, not_before, values)
     put_manifest(store, name, data, beside, lock, late=late)
-    return Manifest(f"{store.uri}/{name.path}", len(data), draft.manifest, data, draft.fragment_bytes)
+    path, parts = f"{store.uri}/{name.path}", draft.fragment_bytes
+    own = None if parts is None else fragments_within(data, draft.manifest, sum(map(len, parts)))
+    return Manifest(path, len(data), draft.manifest, data, own)
 
 
 def put_manifest(

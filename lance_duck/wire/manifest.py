@@ -83,7 +83,7 @@ class Manifest:
     size: int
     head: table_pb2.Manifest = field(repr=False)
     _data: bytes = field(repr=False)
-    fragment_bytes: bytes | None = field(default=None, repr=False)
+    fragment_bytes: bytes | memoryview | None = field(default=None, repr=False)
 
     @cached_property
     def proto(self) -> table_pb2.Manifest:
@@ -336,9 +336,21 @@ def added_ids(before: Manifest, after: Manifest) -> list[int]:
     """Return the ids of the fragments that an append added to a version."""
     if after.fragment_bytes is None or (known := before.shortened) is None:
         return [fragment.id for fragment in after.proto.fragments[len(before.proto.fragments) :]]
-    assert known.fragment_bytes is not None
-    added = table_pb2.Manifest.FromString(after.fragment_bytes[len(known.fragment_bytes) :])
+    added = table_pb2.Manifest.FromString(bytes(after.fragment_bytes[len(known.fragment_bytes or b"") :]))
     return [fragment.id for fragment in added.fragments]
+
+
+def fragments_within(data: bytes, head: table_pb2.Manifest, size: int) -> memoryview:
+    """Return the stored fragments in a manifest file.
+
+    Args:
+        data: The whole file.
+        head: Its message. It may lack fragments.
+        size: Size of the stored fragments in bytes.
+    """
+    position = FOOTER.unpack_from(data, len(data) - FOOTER.size)[0] + LENGTH.size
+    start = position + table_pb2.Manifest(fields=head.fields).ByteSize()
+    return memoryview(data)[start : start + size]
 
 
 def around_fragments(manifest: table_pb2.Manifest) -> tuple[bytes, bytes]:
