@@ -183,7 +183,7 @@ class LanceDataset(
         *,
         table: TableScan | None = None,
     ) -> None:
-        self._defaults = checked_defaults(default_scan_options or {})
+        self._defaults = checked_defaults(default_scan_options) if default_scan_options else {}
         refuse_both(version, asof, "dataset")
         if table is None:
             table = TableScan(open_snapshot(uri, version, asof, storage_options, commit_lock))

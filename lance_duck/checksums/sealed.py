@@ -118,15 +118,14 @@ def unsealed_deletions(data: bytes, suffix: str, where: str) -> tuple[bytes, boo
     return content, True
 
 
-def manifest_seal(version: int, before: bytes, after: bytes) -> bytes:
+def manifest_seal(version: int, *parts: bytes | memoryview) -> bytes:
     """Return the seal of a manifest.
 
     Args:
         version: Version of the table.
-        before: All bytes of the file before the seal.
-        after: The footer.
+        parts: All bytes of the file without the seal, in order.
     """
-    return _MANIFEST.pack(_TAG, MAGIC, version, _digest(before, after))
+    return _MANIFEST.pack(_TAG, MAGIC, version, _digest(*parts))
 
 
 def read_seal(data: bytes, end: int, where: str, what: str = "the manifest") -> Seal | None:
@@ -154,7 +153,7 @@ def read_seal(data: bytes, end: int, where: str, what: str = "the manifest") -> 
 
 def sealed_transaction(message: bytes) -> bytes:
     """Return a transaction file: a message and its seal."""
-    return message + manifest_seal(len(message), message, b"")
+    return message + manifest_seal(len(message), message)
 
 
 def unsealed_transaction(data: bytes, where: str) -> tuple[bytes, bool]:

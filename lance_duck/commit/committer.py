@@ -21,7 +21,8 @@ from lance_duck.commit.conflicts import MAKE_AGAIN, check_conflict, who
 from lance_duck.commit.counted import CountedCommit, note_lost_race
 from lance_duck.commit.footprint import Footprint
 from lance_duck.commit.index_coverage import FRAGMENT_REUSE, SYSTEM, Segments, bitmap_fragments
-from lance_duck.commit.manifest_builder import ManifestDraft, build_manifest
+from lance_duck.commit.manifest_builder import build_manifest
+from lance_duck.commit.manifest_draft import ManifestDraft
 from lance_duck.commit.messages import set_operation
 from lance_duck.commit.operations import (
     Append,
@@ -59,7 +60,7 @@ from lance_duck.snapshot.turns import own_turn
 from lance_duck.snapshot.with_log import refuse_change
 from lance_duck.wire import flags, paths
 from lance_duck.wire.index import MEM_WAL
-from lance_duck.wire.manifest import Manifest
+from lance_duck.wire.manifest import Manifest, added_ids
 from lance_duck.wire.manifest_write import manifest_file, stamp_writer
 from lance_duck.wire.paths import ManifestName
 from lance_duck.wire.pb import table_pb2, transaction_pb2
@@ -185,10 +186,22 @@ def draft_of(snapshot: Snapshot) -> ManifestDraft:
 
     The bitmaps of the segments list the fragments that now contain their rows.
     """
+    return ManifestDraft(snapshot.manifest.proto, _segments_of(snapshot))
+
+
+def _short_draft_of(snapshot: Snapshot) -> ManifestDraft | None:
+    """Return the draft for an append, with `fragment_bytes`. None if it needs to know all fragments."""
+    short, names = snapshot.manifest.shortened, [segment.name for segment in snapshot.indices]
+    if short is None or short.fragment_bytes is None or len(set(names)) < len(names):
+        return None  # segments of an index are removed with their fragments
+    return ManifestDraft(short.head, _segments_of(snapshot), (short.fragment_bytes,))
+
+
+def _segments_of(snapshot: Snapshot) -> Segments:
     segments = [segment.proto for segment in snapshot.indices]
     if any(s.name == FRAGMENT_REUSE for s in segments):
         segments = _remapped_segments(snapshot, segments)
-    return ManifestDraft(snapshot.manifest.proto, segments)
+    return segments
 
 
 def _remapped_segments(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMetadata]) -> Segments:
@@ -377,7 +390,7 @@ class CommitAttempts:
         manifest = publish(base.store, draft, transaction, name, base.timestamp, values, lock, late=late)
         after = base.followed_by(manifest)
         if transaction.HasField("append") and self.amend is None:
-            after.fragments.follow(base.fragments)
+            after.fragments.follow(base.fragments, added_ids(base.manifest, manifest))
         return after
 
     def build(self, transaction: transaction_pb2.Transaction, name: ManifestName) -> ManifestDraft:
@@ -391,7 +404,8 @@ class CommitAttempts:
             restored = draft_of(old)
         if restored is None and transaction.WhichOneof("operation") != "overwrite":
             base.fragments.check_ids()
-        draft = build_manifest(draft_of(base), transaction, name.version, restored)
+        short = _short_draft_of(base) if transaction.HasField("append") and self.amend is None else None
+        draft = build_manifest(short or draft_of(base), transaction, name.version, restored)
         if self.amend is not None:
             self.amend(base, draft, self.written.append)
         return draft

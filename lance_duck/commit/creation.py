@@ -7,7 +7,8 @@ from contextlib import suppress
 
 from lance_duck.commit.committer import draft_of, new_transaction
 from lance_duck.commit.counted import CountedCommit, operation_name
-from lance_duck.commit.manifest_builder import ManifestDraft, first_manifest
+from lance_duck.commit.manifest_builder import first_manifest
+from lance_duck.commit.manifest_draft import ManifestDraft
 from lance_duck.commit.operations import Clone, Overwrite
 from lance_duck.commit.version_files import dictionaries_of, publish
 from lance_duck.errors import AlreadyExistsError, LanceDuckError, NotFoundError, StoreError

@@ -6,7 +6,6 @@ All fields that this module does not set, including unknown fields, are copied f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -14,6 +13,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from lance_duck.commit import index_coverage as coverage
 from lance_duck.commit.footprint import overlaid_offsets
 from lance_duck.commit.fragment_list import FragmentList
+from lance_duck.commit.manifest_draft import ManifestDraft, copy_of
 from lance_duck.commit.row_lineage import given_row_ids, touch_rows, touch_some_rows
 from lance_duck.commit.table_metadata import (
     apply_config,
@@ -34,25 +34,13 @@ _FILE_FORMAT = "lance"
 _FRAGMENT_TREE = 22
 
 
-@dataclass
-class ManifestDraft:
-    """The manifest and the index segments of a version, as messages."""
-
-    manifest: table_pb2.Manifest
-    segments: list[table_pb2.IndexMetadata]
-
-    def copied(self) -> ManifestDraft:
-        """Return a mutable copy."""
-        return ManifestDraft(_copy(self.manifest), [_copy(s) for s in self.segments])
-
-
 def build_manifest(
     base: ManifestDraft, transaction: transaction_pb2.Transaction, version: int, restored: ManifestDraft | None = None
 ) -> ManifestDraft:
     """Build the manifest of the next version. The caller sets its writer, time and transaction file name.
 
     Args:
-        base: The previous version. Not changed.
+        base: The previous version. Not changed. Only an append accepts `fragment_bytes`.
         transaction: The change, already rebased onto `base`.
         version: Number of the new version.
         restored: The version that a Restore returns to.
@@ -86,6 +74,7 @@ def build_manifest(
         follow_columns(base.manifest, draft.manifest)
         mem_wal.check_schema_change(base.manifest, draft.manifest, base.segments)
     mem_wal.forget_progress(base.segments, draft.segments)
+    draft.move_added()
     return draft
 
 
@@ -207,7 +196,7 @@ def _rewrite(draft: ManifestDraft, operation: transaction_pb2.Transaction.Rewrit
     fragments = FragmentList(draft.manifest, version)
     was_legacy = version_of_first(draft.manifest.fragments) == LEGACY
     mixed_before = draft.manifest.reader_feature_flags & flags.MIXED_VERSIONS
-    rewrite = _copy(operation)
+    rewrite = copy_of(operation)
     for group in rewrite.groups:
         if not was_legacy:
             _check_files(draft.manifest, group.new_fragments)
@@ -269,7 +258,7 @@ def _create_index(draft: ManifestDraft, operation: transaction_pb2.Transaction.C
             _check_fields(draft.manifest, segment.fields, f"index {segment.name!r}")
     old_uuids = {i.uuid.uuid for i in (*operation.removed_indices, *operation.new_indices)}
     draft.segments[:] = [s for s in draft.segments if s.uuid.uuid not in old_uuids]
-    draft.segments.extend(_copy(i) for i in operation.new_indices)
+    draft.segments.extend(copy_of(i) for i in operation.new_indices)
 
 
 def _replace_data(draft: ManifestDraft, operation: transaction_pb2.Transaction.DataReplacement, version: int) -> None:
@@ -489,9 +478,3 @@ def _refuse_tree(manifest: table_pb2.Manifest) -> None:
             "the fragment list is stored as a tree, which is not supported",
             remedy="change the table with the software that wrote it",
         )
-
-
-def _copy(message: Any) -> Any:
-    copied = type(message)()
-    copied.CopyFrom(message)
-    return copied

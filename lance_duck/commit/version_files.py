@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from lance_duck import lazy
 from lance_duck.checksums.sealed import sealed_transaction
-from lance_duck.commit.manifest_builder import ManifestDraft
+from lance_duck.commit.manifest_draft import ManifestDraft
 from lance_duck.snapshot import Snapshot
 from lance_duck.snapshot.publish import CommitLock, publish_manifest, write_version_hint
 from lance_duck.store import Store, local_path
 from lance_duck.wire import paths
 from lance_duck.wire.fragment import LEGACY
-from lance_duck.wire.manifest import Manifest
+from lance_duck.wire.manifest import Manifest, fragments_within
 from lance_duck.wire.manifest_write import manifest_file, stamp_writer
 from lance_duck.wire.paths import ManifestName
 from lance_duck.wire.pb import transaction_pb2
@@ -88,7 +88,9 @@ def publish(
     """
     data, beside = manifest_bytes(store, draft, transaction, not_before, values)
     put_manifest(store, name, data, beside, lock, late=late)
-    return Manifest(f"{store.uri}/{name.path}", len(data), draft.manifest, data)
+    path, parts = f"{store.uri}/{name.path}", draft.fragment_bytes
+    own = None if parts is None else fragments_within(data, draft.manifest, sum(map(len, parts)))
+    return Manifest(path, len(data), draft.manifest, data, own)
 
 
 def put_manifest(
@@ -126,7 +128,10 @@ def manifest_bytes(
     draft.manifest.transaction_file = file
     now = datetime.now(UTC)
     stamp_writer(draft.manifest, now if not_before is None else max(now, not_before))
-    data = manifest_file(draft.manifest, transaction, draft.segments, dictionaries=values, sealed=store.checksums)
+    sealed, fragments = store.checksums, draft.fragment_bytes
+    data = manifest_file(
+        draft.manifest, transaction, draft.segments, dictionaries=values, sealed=sealed, fragments=fragments
+    )
     return data, transaction_files(store, transaction)
 
 

@@ -247,7 +247,7 @@ class _Build:
 
     def manifest(self) -> Manifest:
         """Return the manifest of the view. It is never written."""
-        return replace(self._base.manifest, proto=self._proto)
+        return replace(self._base.manifest, head=self._proto, fragment_bytes=None)
 
     def _add_sstable(self, source: SsTableRows, replaced: NDArray[np.uint64]) -> None:
         """Add an SSTable, of which some rows are hidden. `replaced` are their addresses."""

@@ -23,7 +23,7 @@ from lance_duck.arrow.distinct import difference_of, intersection_of
 from lance_duck.commit import Rewrite, RewriteGroup, RewrittenIndex
 from lance_duck.commit.committer import unpublished
 from lance_duck.commit.index_coverage import by_row_id
-from lance_duck.commit.manifest_builder import ManifestDraft
+from lance_duck.commit.manifest_draft import ManifestDraft
 from lance_duck.errors import LanceDuckError, StoreError, UnsupportedError, warn_of_index
 from lance_duck.index.build import discard_segment, merge_segments
 from lance_duck.index.catalog import Segment, catalog

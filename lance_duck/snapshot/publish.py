@@ -12,7 +12,6 @@ in four steps. If a writer stops after step 2, any process can finish the versio
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import uuid
 from collections.abc import Callable, Mapping
@@ -108,7 +107,7 @@ def finish_claimed(store: Store, version: int | None = None) -> ManifestName | N
 
 def write_version_hint(store: Store, version: int) -> None:
     """Store the newest version for readers that cannot list files. The hint may be outdated or missing."""
-    content = json.dumps({"version": version}, separators=(",", ":")).encode()
+    content = f'{{"version":{version}}}'.encode()
     with contextlib.suppress(LanceDuckError):
         store.put(paths.VERSION_HINT, content, safe=False)
 

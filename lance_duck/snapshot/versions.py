@@ -97,7 +97,7 @@ def is_present(store: Store, manifest: Manifest) -> bool | None:
         now = load_version(store, manifest.version)
     except NotFoundError:
         return None
-    return now.transaction_name == name and now.proto.timestamp == manifest.proto.timestamp
+    return now.transaction_name == name and now.head.timestamp == manifest.head.timestamp
 
 
 def seems_newest(store: Store, manifest: Manifest) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.commit.committer import DEFAULT_RETRIES, Amend, draft_of, new_transaction
-from lance_duck.commit.manifest_builder import ManifestDraft
+from lance_duck.commit.manifest_draft import ManifestDraft
 from lance_duck.commit.operations import (
     REWRITE_ROWS,
     Append,

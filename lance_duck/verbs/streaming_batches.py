@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from lance_duck.commit.manifest_builder import ManifestDraft
+from lance_duck.commit.manifest_draft import ManifestDraft
 from lance_duck.errors import IncompatibleError, InvalidInputError, NotFoundError
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire import flags

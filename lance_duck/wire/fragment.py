@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import overload
@@ -92,19 +92,22 @@ class Fragments(Sequence[Fragment]):
     """The fragments of a manifest. Each is built on first access.
 
     Args:
-        protos: Messages of the manifest.
+        load: Returns the messages of the manifest.
         where: Path of the manifest, for messages.
         counts_old: Whether the writer's row counts for 0.1 files are correct. The first writers stored wrong counts.
     """
 
-    def __init__(self, protos: Sequence[table_pb2.DataFragment], where: str, *, counts_old: bool = True) -> None:
-        self._protos = protos
+    def __init__(
+        self, load: Callable[[], Sequence[table_pb2.DataFragment]], where: str, *, counts_old: bool = True
+    ) -> None:
+        self._load = load
         self._where = where
         self._counts_old = counts_old
         self._built: dict[int, Fragment] = {}
 
     def __len__(self) -> int:
-        return len(self._protos)
+        ids: tuple[int, ...] | None = self.__dict__.get("_ids")
+        return len(self._protos if ids is None else ids)
 
     @overload
     def __getitem__(self, index: int) -> Fragment: ...
@@ -150,15 +153,18 @@ class Fragments(Sequence[Fragment]):
         """Raise CorruptError if two fragments have the same id."""
         self._ids  # noqa: B018
 
-    def follow(self, before: Fragments) -> None:
+    def follow(self, before: Fragments, added: Sequence[int]) -> None:
         """Take the ids from the previous version, which had the same fragments without the last ones.
 
-        Only the ids of the last fragments are read. If one is not higher than all others, all ids are read later.
+        If one of the new ids is not higher than all others, all ids are read later.
+
+        Args:
+            before: Fragments of the previous version.
+            added: Ids of the last fragments.
         """
-        known = before._ids
-        added = tuple([proto.id for proto in self._protos[len(known) :]])
-        if len(set(added)) == len(added) and min(added, default=0) > max(known, default=-1):
-            self.__dict__["_ids"] = known + added
+        if len(set(added)) == len(added) and min(added, default=0) > before._highest:
+            self.__dict__["_ids"] = (*before._ids, *added)
+            self.__dict__["_highest"] = max(added, default=before._highest)
 
     @cached_property
     def id_set(self) -> frozenset[int]:
@@ -169,6 +175,14 @@ class Fragments(Sequence[Fragment]):
     def places(self) -> Mapping[int, int]:
         """Positions of the fragments in the list, by fragment id."""
         return {fragment_id: place for place, fragment_id in enumerate(self._ids)}
+
+    @cached_property
+    def _protos(self) -> Sequence[table_pb2.DataFragment]:
+        return self._load()
+
+    @cached_property
+    def _highest(self) -> int:
+        return max(self._ids, default=-1)
 
     @cached_property
     def _ids(self) -> tuple[int, ...]:

@@ -17,8 +17,8 @@ Fragments and indices are parsed on access. Opening a table with 100,000 fragmen
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
 from types import MappingProxyType
@@ -75,33 +75,59 @@ class Manifest:
     Attributes:
         path: Path from which the manifest was read.
         size: Size of the file in bytes.
-        proto: The complete message.
+        head: The message. It lacks all fragments but the first if `fragment_bytes` contains them.
+        fragment_bytes: All fragments, as they are stored in the message. None if `head` is complete.
     """
 
     path: str
     size: int
-    proto: table_pb2.Manifest = field(repr=False)
+    head: table_pb2.Manifest = field(repr=False)
     _data: bytes = field(repr=False)
+    fragment_bytes: bytes | memoryview | None = field(default=None, repr=False)
+
+    @cached_property
+    def proto(self) -> table_pb2.Manifest:
+        """The complete message."""
+        return self.head if self.fragment_bytes is None else _parsed(self._data, self.path).head
+
+    @cached_property
+    def shortened(self) -> Manifest | None:
+        """The same version with `fragment_bytes`. None if its first fragment does not stand for the others.
+
+        The next version of an append is made from it, without copying and serializing all fragments.
+        """
+        if self.fragment_bytes is not None:
+            return self
+        proto = self.proto
+        is_legacy = proto.data_format.version in ("", LEGACY)
+        if is_legacy or not proto.HasField("max_fragment_id") or not (proto.fragments and proto.fragments[0].files):
+            return None
+        head = table_pb2.Manifest()
+        head.CopyFrom(proto)
+        del head.fragments[1:]
+        start, end = around_fragments(head)
+        message = proto.SerializeToString()
+        return replace(self, head=head, fragment_bytes=message[len(start) : len(message) - len(end)])
 
     @property
     def version(self) -> int:
         """Version number."""
-        return self.proto.version
+        return self.head.version
 
     @property
     def branch(self) -> str | None:
         """Branch of the version, or None for main."""
-        return self.proto.branch or None
+        return self.head.branch or None
 
     @property
     def tag(self) -> str | None:
         """Label set by the writer, unrelated to the tags of the table."""
-        return self.proto.tag or None
+        return self.head.tag or None
 
     @cached_property
     def timestamp(self) -> datetime:
         """Commit time in UTC, truncated to microseconds."""
-        stamp = self.proto.timestamp
+        stamp = self.head.timestamp
         try:
             return _EPOCH + timedelta(seconds=stamp.seconds, microseconds=stamp.nanos // 1000)
         except OverflowError:
@@ -110,7 +136,7 @@ class Manifest:
     @cached_property
     def schema(self) -> Schema:
         """Schema of the table. Versions with the same schema share one object and its caches."""
-        proto = table_pb2.Manifest(fields=self.proto.fields, schema_metadata=self.proto.schema_metadata)
+        proto = table_pb2.Manifest(fields=self.head.fields, schema_metadata=self.head.schema_metadata)
         data = proto.SerializeToString(deterministic=True)
         if any(f.dictionary.length > 0 for f in proto.fields):
             return with_dictionaries(_parse_schema(data), proto.fields, self._data)
@@ -121,17 +147,17 @@ class Manifest:
     @cached_property
     def fragments(self) -> Fragments:
         """Fragments of the table, in scan order."""
-        return Fragments(self.proto.fragments, self.path, counts_old=self.writer is not None)
+        return Fragments(lambda: self.proto.fragments, self.path, counts_old=self.writer is not None)
 
     @property
     def reader_flags(self) -> int:
         """Feature flags that a reader must support: see `wire.flags`."""
-        return self.proto.reader_feature_flags
+        return self.head.reader_feature_flags
 
     @property
     def writer_flags(self) -> int:
         """Feature flags that a writer must support: see `wire.flags`."""
-        return self.proto.writer_feature_flags
+        return self.head.writer_feature_flags
 
     @property
     def has_stable_row_ids(self) -> bool:
@@ -141,27 +167,27 @@ class Manifest:
     @property
     def next_row_id(self) -> int:
         """First stable row id that was never assigned."""
-        return self.proto.next_row_id
+        return self.head.next_row_id
 
     @property
     def max_fragment_id(self) -> int | None:
         """Highest fragment id ever assigned, or None if the manifest does not store it."""
-        return self.proto.max_fragment_id if self.proto.HasField("max_fragment_id") else None
+        return self.head.max_fragment_id if self.head.HasField("max_fragment_id") else None
 
     @cached_property
     def config(self) -> Mapping[str, str]:
         """Settings of the table."""
-        return MappingProxyType(dict(self.proto.config))
+        return MappingProxyType(dict(self.head.config))
 
     @cached_property
     def metadata(self) -> Mapping[str, str]:
         """Metadata of the table, without its schema metadata."""
-        return MappingProxyType(dict(self.proto.table_metadata))
+        return MappingProxyType(dict(self.head.table_metadata))
 
     @cached_property
     def schema_metadata(self) -> Mapping[str, str]:
         """Metadata of the schema."""
-        return text_map(self.proto.schema_metadata)
+        return text_map(self.head.schema_metadata)
 
     @property
     def data_storage_version(self) -> str:
@@ -169,49 +195,49 @@ class Manifest:
 
         In an old table without files, a writer flag indicates version 2.
         """
-        stated = self.proto.data_format.version or LEGACY
+        stated = self.head.data_format.version or LEGACY
         if stated != LEGACY:
             return stated
-        is_of_2 = not self.proto.HasField("data_format") and self.writer_flags & flags.VERSION_2_FILES
-        return version_of_first(self.proto.fragments) or (_STABLE if is_of_2 else LEGACY)
+        is_of_2 = not self.head.HasField("data_format") and self.writer_flags & flags.VERSION_2_FILES
+        return version_of_first(self.head.fragments) or (_STABLE if is_of_2 else LEGACY)
 
     @property
     def has_legacy_files(self) -> bool:
         """Whether the data files have version 0.1. A table cannot mix 0.1 files with later versions."""
-        return version_of_first(self.proto.fragments) == LEGACY
+        return version_of_first(self.head.fragments) == LEGACY
 
     @property
     def writer(self) -> tuple[str, str] | None:
         """Name and version of the library that wrote the manifest, or None if they are not stored."""
-        writer = self.proto.writer_version
-        return (writer.library, writer.version) if self.proto.HasField("writer_version") else None
+        writer = self.head.writer_version
+        return (writer.library, writer.version) if self.head.HasField("writer_version") else None
 
     @cached_property
     def base_paths(self) -> Mapping[int, BasePath]:
         """Base paths by id."""
         return MappingProxyType(
-            {b.id: BasePath(b.id, b.name or None, b.is_dataset_root, b.path) for b in self.proto.base_paths}
+            {b.id: BasePath(b.id, b.name or None, b.is_dataset_root, b.path) for b in self.head.base_paths}
         )
 
     @property
     def transaction_name(self) -> str | None:
         """Name of the file in _transactions/ that holds the version's transaction, or None if the manifest lacks it."""
-        return self.proto.transaction_file or None
+        return self.head.transaction_file or None
 
     @cached_property
     def inline_transaction(self) -> transaction_pb2.Transaction | None:
         """The transaction, or None if the file does not contain it."""
         for name in ("transaction_section", "transaction_section_deprecated"):
-            if self.proto.HasField(name):
-                return self._section(getattr(self.proto, name), transaction_pb2.Transaction.FromString, name)
+            if self.head.HasField(name):
+                return self._section(getattr(self.head, name), transaction_pb2.Transaction.FromString, name)
         return None
 
     @cached_property
     def indices(self) -> tuple[IndexMetadata, ...]:
         """Index segments of this version."""
-        if not self.proto.HasField("index_section"):
+        if not self.head.HasField("index_section"):
             return ()
-        section = self._section(self.proto.index_section, table_pb2.IndexSection.FromString, "index_section")
+        section = self._section(self.head.index_section, table_pb2.IndexSection.FromString, "index_section")
         return tuple(index_from_proto(i, self.path) for i in section.indices)
 
     @property
@@ -304,6 +330,40 @@ def parse_message(data: bytes, parse: Callable[[bytes], _M], where: str) -> _M:
         return parse(data)
     except (DecodeError, UnicodeDecodeError, ValueError) as error:
         raise CorruptError("the protobuf message is corrupt", where=where, found=str(error)) from error
+
+
+def added_ids(before: Manifest, after: Manifest) -> list[int]:
+    """Return the ids of the fragments that an append added to a version."""
+    if after.fragment_bytes is None or (known := before.shortened) is None:
+        return [fragment.id for fragment in after.proto.fragments[len(before.proto.fragments) :]]
+    added = table_pb2.Manifest.FromString(bytes(after.fragment_bytes[len(known.fragment_bytes or b"") :]))
+    return [fragment.id for fragment in added.fragments]
+
+
+def fragments_within(data: bytes, head: table_pb2.Manifest, size: int) -> memoryview:
+    """Return the stored fragments in a manifest file.
+
+    Args:
+        data: The whole file.
+        head: Its message. It may lack fragments.
+        size: Size of the stored fragments in bytes.
+    """
+    position = FOOTER.unpack_from(data, len(data) - FOOTER.size)[0] + LENGTH.size
+    start = position + table_pb2.Manifest(fields=head.fields).ByteSize()
+    return memoryview(data)[start : start + size]
+
+
+def around_fragments(manifest: table_pb2.Manifest) -> tuple[bytes, bytes]:
+    """Return the parts of a stored message before and after its fragments."""
+    message = manifest.SerializeToString()
+    start = table_pb2.Manifest(fields=manifest.fields).ByteSize()
+    end = start + table_pb2.Manifest(fragments=manifest.fragments).ByteSize()
+    return message[:start], message[end:]
+
+
+def stored_fragments(fragments: Iterable[table_pb2.DataFragment]) -> bytes:
+    """Return fragments as they are stored in the message of a manifest."""
+    return table_pb2.Manifest(fragments=fragments).SerializeToString()
 
 
 def _parse_schema(data: bytes) -> Schema:

@@ -9,7 +9,7 @@ footer
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -21,7 +21,7 @@ from lance_duck.checksums.sealed import MANIFEST_SEAL, manifest_seal
 from lance_duck.errors import UnsupportedError
 from lance_duck.wire.files.dictionaries import values_page
 from lance_duck.wire.fragment import LEGACY, version_of_first
-from lance_duck.wire.manifest import FOOTER, LENGTH, MAGIC, WRITER
+from lance_duck.wire.manifest import FOOTER, LENGTH, MAGIC, WRITER, around_fragments
 from lance_duck.wire.pb import table_pb2, transaction_pb2
 
 _MAJOR, _MINOR = 0, 2
@@ -34,6 +34,7 @@ def manifest_file(
     *,
     dictionaries: Mapping[int, pa.Array] = MappingProxyType({}),
     sealed: bool = True,
+    fragments: Sequence[bytes | memoryview] | None = None,
 ) -> bytes:
     """Return the bytes of a version's manifest file.
 
@@ -43,6 +44,7 @@ def manifest_file(
         indices: Index segments of the version.
         dictionaries: Dictionary values of a table with 0.1 files, by field id.
         sealed: Whether to add a checksum.
+        fragments: Parts of all stored fragments, in place of those in the message. None if the message has them.
     """
     parts = _dictionary_pages(manifest, dictionaries)
     section = table_pb2.IndexSection(indices=indices)
@@ -52,13 +54,16 @@ def manifest_file(
         manifest.index_section = _append(parts, section.SerializeToString())
     if transaction is not None:
         manifest.transaction_section = _append(parts, transaction.SerializeToString())
-    message = manifest.SerializeToString()
+    message: list[bytes | memoryview] = [manifest.SerializeToString()]
+    if fragments is not None:
+        start, end = around_fragments(manifest)
+        message = [start, *fragments, end]
     position = sum(map(len, parts))
-    seal_size = MANIFEST_SEAL if sealed else 0
-    before = b"".join((*parts, LENGTH.pack(len(message) + seal_size), message))
+    size = sum(map(len, message)) + (MANIFEST_SEAL if sealed else 0)
+    before = (*parts, LENGTH.pack(size), *message)
     footer = FOOTER.pack(position, _MAJOR, _MINOR, MAGIC)
-    seal = manifest_seal(manifest.version, before, footer) if sealed else b""
-    return b"".join((before, seal, footer))
+    seal = manifest_seal(manifest.version, *before, footer) if sealed else b""
+    return b"".join((*before, seal, footer))
 
 
 def stamp_writer(manifest: table_pb2.Manifest, moment: datetime) -> None:

@@ -63,6 +63,15 @@ def test_only_the_last_count_can_be_fetched(own: ld.Connection) -> None:
     assert own.execute(OURS).rollback().fetchall() == []
 
 
+@pytest.mark.parametrize("fetch", ["all", "frame"])
+def test_a_change_replaces_unfetched_rows_of_an_earlier_query(own: ld.Connection, fetch: str) -> None:
+    results = []
+    for change in ("DELETE FROM trips WHERE id < 0", "DELETE FROM own WHERE i < 0"):
+        own.execute("SELECT * FROM range(100000)").fetchone()
+        results.append(fetched(own, change, (fetch, "all")))
+    assert results[0] == results[1]
+
+
 def test_a_count_is_fetched_through_the_native_connection(own: ld.Connection) -> None:
     own.execute(OURS)
     assert own.native.fetchall() == [(2,)]

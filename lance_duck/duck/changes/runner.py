@@ -318,7 +318,8 @@ class ChangeRunner:
                 return call_as_user(partial(method, result.sql if later else result.called), result.tables)
 
         self.rowcount = result.rowcount if count is None else count
-        if result.is_count and not later and self._block is None and self._abort_result is not None:
+        if result.is_count and not later and self._block is None:
+            self._native.execute("")  # drops unfetched rows of an earlier statement
             return self.count.hold([(result.rowcount,)], answer)
         return answer()
 

@@ -38,7 +38,8 @@ from lance_duck.commit import (
 from lance_duck.commit.committer import new_transaction
 from lance_duck.commit.creation import clone_manifest
 from lance_duck.commit.index_coverage import bitmap_fragments
-from lance_duck.commit.manifest_builder import ManifestDraft, build_manifest, first_manifest
+from lance_duck.commit.manifest_builder import build_manifest, first_manifest
+from lance_duck.commit.manifest_draft import ManifestDraft
 from lance_duck.errors import IncompatibleError, InvalidInputError, UnsupportedError
 from lance_duck.rows import RowIdSequence, VersionSequence, read_row_ids, read_versions, roaring_bytes
 from lance_duck.wire.flags import MIXED_VERSIONS

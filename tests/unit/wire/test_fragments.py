@@ -8,7 +8,7 @@ from lance_duck.wire.pb import table_pb2
 
 
 def fragments(*ids: int) -> Fragments:
-    return Fragments([table_pb2.DataFragment(id=each, physical_rows=10) for each in ids], "a manifest")
+    return Fragments(lambda: [table_pb2.DataFragment(id=each, physical_rows=10) for each in ids], "a manifest")
 
 
 def test_fragment_id_lookups_are_cached() -> None:
@@ -28,15 +28,15 @@ def test_fragments_that_share_an_id_are_corrupt() -> None:
 
 
 @pytest.mark.parametrize("added", [(8,), (9, 8)])
-def test_the_next_version_reads_the_ids_of_its_new_fragments_only(added: tuple[int, ...]) -> None:
+def test_the_next_version_takes_the_ids_of_its_new_fragments_only(added: tuple[int, ...]) -> None:
     before, after = fragments(7, 2, 5), fragments(0, 0, 0, *added)
-    after.follow(before)
+    after.follow(before, added)
     assert after.ids() == [7, 2, 5, *added]
 
 
 @pytest.mark.parametrize("added", [(2,), (8, 8), (3, 7)])
 def test_new_fragments_with_low_or_equal_ids_are_checked_with_all_others(added: tuple[int, ...]) -> None:
     after = fragments(7, 2, 5, *added)
-    after.follow(fragments(7, 2, 5))
+    after.follow(fragments(7, 2, 5), added)
     with pytest.raises(CorruptError, match="duplicate fragment id"):
         after.check_ids()
