@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
+
+from lance_duck.arrow.decimals import sql_decimal
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.names import Names, handle_of
 from lance_duck.duck.rules import indexed_condition
@@ -34,7 +37,7 @@ from lance_duck.index.catalog import catalog
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.filters import TreeFilter
 from lance_duck.scan.indexes.plan import reasons
-from lance_duck.scan.predicate.tree import all_of
+from lance_duck.scan.predicate.tree import all_of, conjuncts
 from lance_duck.scan.sql.mixed import implied_tree
 from lance_duck.store import local_path
 from lance_duck.wire.column_path import split_path
@@ -81,6 +84,22 @@ def restricted_source(
         table = DuckTable(handle.current, restriction=restriction)
     source = named(database.native, table)
     return f"({select_all(quoted(source.name))})", source
+
+
+def run_whole(proposal: IndexedCondition, request: Request, database: Database) -> Rewriting | None:
+    """Let DuckDB 1.x evaluate the conditions on a table. Returns None if the scan should do it."""
+    if not all(request.is_free(*place) for place in ((proposal.start, proposal.end), *proposal.qualifiers)):
+        return None
+    handle = handle_of(proposal.read, database.catalog, database.names, later=request.later)
+    try:
+        if handle is None or own_columns(proposal.read, handle):
+            return None
+        if not _keep_most(proposal, handle.current(), request, database):
+            return None
+        source = named(database.native, DuckTable(handle.current, takes_conditions=False))
+    except LanceDuckError:
+        return None  # the error is raised when the statement runs
+    return Rewriting(tuple(proposal.reading(f"({select_all(quoted(source.name))})")), (source,))
 
 
 def restricted(
@@ -174,6 +193,13 @@ class _Conditions:
             return None
         return condition if self.names.are_built_in(CONDITION_FUNCTIONS, later=self.later) else None
 
+    def passed(self, dataset: LanceDataset) -> TreeFilter | None:
+        """Return the conditions that DuckDB 1.x passes to a scan, or None. It never passes those on narrow decimals."""
+        condition = self._implied(self.proposal.passed, dataset)
+        parts = () if condition is None else conjuncts(condition.predicate)
+        passed = [part for part in parts if not any(_is_narrow(dataset.schema, name) for name in part.columns())]
+        return TreeFilter(all_of(*passed)) if passed else None
+
     def _implied(self, condition: Condition | None, dataset: LanceDataset) -> TreeFilter | None:
         """Return the predicate that a condition implies, or None if it is unknown. Recent predicates are cached."""
         if condition is None:
@@ -226,6 +252,29 @@ class _Conditions:
         if not self.names.dialect(self.proposal.name, later=self.later).is_usual(about):
             return "a setting or a collation may change what the condition means"
         return "indexes do not answer conditions of this form"
+
+
+def _keep_most(proposal: IndexedCondition, dataset: LanceDataset, request: Request, database: Database) -> bool:
+    """Return whether the conditions that DuckDB 1.x passes to a scan keep most rows of a large table.
+
+    DuckDB 2.0 asks the scan about each condition: see `ScanSource.accepts`.
+
+    Raises:
+        LanceDuckError: The table cannot be read.
+    """
+    if dataset.count_rows() < LARGE:
+        return False
+    condition = _Conditions(proposal, request.values, database.names, request.later).passed(dataset)
+    table = dataset.handle.table
+    if condition is None or table.filter_pays(condition.predicate):
+        return False
+    return table.share_passing(condition) * SELECTIVE > 1
+
+
+def _is_narrow(schema: pa.Schema, name: str) -> bool:
+    """Return whether a column contains decimals that DuckDB stores as integers of at most 64 bits."""
+    type_ = schema.field(name).type
+    return pa.types.is_decimal(type_) and not pa.types.is_decimal128(sql_decimal(type_))
 
 
 def _always() -> bool:

@@ -6,8 +6,8 @@ LIKE, tests of list items, IS NOT DISTINCT FROM, and in DuckDB 1.x also an OR of
     FROM t JOIN u ON … WHERE list_contains(t.tags, 'x') AND u.k = 1         t: list_contains(tags, 'x'); u: k = 1
     FROM (SELECT id, tags AS words FROM t) AS q WHERE 'x' IN q.words        t: 'x' IN tags
 
-Several conditions that DuckDB passes one by one may together leave few rows. Tables with range conditions are therefore
-found, too.
+Several conditions that DuckDB passes one by one may together leave few rows, or most rows. Tables with range conditions
+are therefore found, too.
 
 The conditions stay in the statement. A table may therefore be replaced by any of its rows that include the matching
 ones. Conditions on a subquery or common table expression apply to the columns that it returns unchanged.
@@ -102,10 +102,16 @@ class IndexedCondition:
 def find(statement: Statement) -> tuple[IndexedCondition, ...]:
     """Find the tables of a statement with conditions that DuckDB does not pass to a scan, or passes one by one."""
     is_explained = statement.opening is not None and statement.opening.explained
-    patterns = (_WHERE,) if is_explained else (_MAYBE, _RANGE) if SPEAKS_SOURCE else (_MAYBE,)
-    if len(statement.text) > LONGEST or not any(pattern.search(statement.text) for pattern in patterns):
+    is_planned = _MAYBE.search(statement.text) or _RANGE.search(statement.text)
+    if len(statement.text) > LONGEST or not (is_planned or (is_explained and _WHERE.search(statement.text))):
         return ()
-    return find_within(statement, (), is_explained=is_explained)
+    found = find_within(statement, (), is_explained=is_explained)
+    return found if is_planned else tuple(each for each in found if not each.is_passed)
+
+
+def find_passed(statement: Statement) -> tuple[IndexedCondition, ...]:
+    """Find the tables with conditions that DuckDB 1.x passes to a scan without asking it."""
+    return () if SPEAKS_SOURCE else tuple(each for each in find(statement) if each.passed is not None)
 
 
 def may_find(text: str) -> bool:
@@ -188,7 +194,7 @@ class _ConditionFinder:
             is_left = not is_known or _is_left_to_duckdb(part)
             evaluated += [part] if is_left and self._is_explained and _is_explainable(part) else []
             (left if is_left else passed).extend([part] if is_known else [])
-        if not left and not evaluated and not (SPEAKS_SOURCE and passed):
+        if not left and not evaluated and not passed:
             return None
         alias = None if read.is_called else read.alias or source.node.this.name
         qualifiers = tuple(self._qualifiers(source.node))
