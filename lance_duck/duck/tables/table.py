@@ -5,7 +5,8 @@ A hidden column `ROWS` of type null precedes the table's columns. If a statement
 `SELECT * EXCLUDE ("__lance_rows") FROM …`.
 
 DuckDB 1.x chooses the columns' types and filters by the schema of a source. It then requires exactly these types, and
-passes all conditions that compare a column with constants. If a column is a string_view, it passes none of them.
+passes all conditions that compare a column with constants. If a column is a string_view, it passes none of them:
+`docs/decisions/duckdb-1.md` has figures.
 """
 
 from __future__ import annotations
