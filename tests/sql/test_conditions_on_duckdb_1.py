@@ -39,6 +39,7 @@ RESULTS = (
     "s, t, count(*), sum(d) FROM v WHERE {} GROUP BY s, t",
     "s, t, u, n, d FROM v WHERE {}",
     "a.s, b.t, count(*) FROM (FROM v WHERE {}) AS a JOIN v AS b ON a.s = b.s AND a.n = b.n GROUP BY a.s, b.t",
+    "none, s, count(*) FROM v WHERE {} GROUP BY none, s",
     "DISTINCT t, s || t, upper(s) FROM v WHERE {}",
     "count(*) FROM v WHERE {}",
     "s, u FROM v WHERE {} ORDER BY s NULLS LAST, u LIMIT 7",
