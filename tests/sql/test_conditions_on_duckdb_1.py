@@ -32,6 +32,7 @@ CONDITIONS = (
     "d >= 1.50",
     "u = 'u17'",
     "t > 'b' OR n < 0",
+    "day >= DATE '1970-02-01' AND day < DATE '1970-02-01' + INTERVAL 7 DAY",
     "true",
 )
 RESULTS = (
@@ -56,6 +57,7 @@ def table(seed: int) -> pa.Table:
             "u": [f"u{i}" for i in range(ROWS)],
             "n": random.integers(-1000, 1000, ROWS),
             "d": pa.array(random.integers(0, 999, ROWS)).cast(pa.decimal128(21, 2)).cast(pa.decimal128(12, 2)),
+            "day": pa.array(random.integers(0, 1000, ROWS).astype("int32")).cast(pa.date32()),
             "none": pa.nulls(ROWS, pa.string()),
         }
     )
@@ -111,6 +113,8 @@ def test_strings_that_repeat_are_dictionaries_in_the_source_alone(con: ld.Connec
         ("n > -900 AND n > 995", "n > 995"),
         ("d >= 0 AND n > 995", "n > 995"),
         ("d >= 9999 AND n > -900", None),
+        ("day >= DATE '1972-09-01'", "day >= 1972-09-01"),
+        ("day >= DATE '1970-02-01' AND day < DATE '1970-02-01' + INTERVAL 7 DAY", None),
     ],
 )
 def test_conditions_that_keep_most_rows_are_not_passed_to_the_scan(

@@ -9,9 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import pyarrow as pa
-
-from lance_duck.arrow.decimals import sql_decimal
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.names import Names, handle_of
 from lance_duck.duck.rules import indexed_condition
@@ -25,7 +22,7 @@ from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import about_condition
 from lance_duck.duck.statement.deterministic_sql import CONDITION_FUNCTIONS
 from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.identifiers import are_distinct, quoted
+from lance_duck.duck.statement.identifiers import are_distinct, folded, quoted
 from lance_duck.duck.statement.scope import TableRead
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.computed_columns import TableWithColumns
@@ -37,7 +34,7 @@ from lance_duck.index.catalog import catalog
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.filters import TreeFilter
 from lance_duck.scan.indexes.plan import reasons
-from lance_duck.scan.predicate.tree import all_of, conjuncts
+from lance_duck.scan.predicate.tree import all_of
 from lance_duck.scan.sql.mixed import implied_tree
 from lance_duck.store import local_path
 from lance_duck.wire.column_path import split_path
@@ -194,11 +191,9 @@ class _Conditions:
         return condition if self.names.are_built_in(CONDITION_FUNCTIONS, later=self.later) else None
 
     def passed(self, dataset: LanceDataset) -> TreeFilter | None:
-        """Return the conditions that DuckDB 1.x passes to a scan, or None. It never passes those on narrow decimals."""
-        condition = self._implied(self.proposal.passed, dataset)
-        parts = () if condition is None else conjuncts(condition.predicate)
-        passed = [part for part in parts if not any(_is_narrow(dataset.schema, name) for name in part.columns())]
-        return TreeFilter(all_of(*passed)) if passed else None
+        """Return the conditions that DuckDB 1.x passes to a scan, or None."""
+        types = {folded(field.name): field.type for field in dataset.schema}
+        return self._implied(self.proposal.passed_alone(types), dataset)
 
     def _implied(self, condition: Condition | None, dataset: LanceDataset) -> TreeFilter | None:
         """Return the predicate that a condition implies, or None if it is unknown. Recent predicates are cached."""
@@ -269,12 +264,6 @@ def _keep_most(proposal: IndexedCondition, dataset: LanceDataset, request: Reque
     if condition is None or table.filter_pays(condition.predicate):
         return False
     return table.share_passing(condition) * SELECTIVE > 1
-
-
-def _is_narrow(schema: pa.Schema, name: str) -> bool:
-    """Return whether a column contains decimals that DuckDB stores as integers of at most 64 bits."""
-    type_ = schema.field(name).type
-    return pa.types.is_decimal(type_) and not pa.types.is_decimal128(sql_decimal(type_))
 
 
 def _always() -> bool:

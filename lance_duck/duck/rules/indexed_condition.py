@@ -16,12 +16,14 @@ ones. Conditions on a subquery or common table expression apply to the columns t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import pyarrow as pa
 from sqlglot import exp
 
+from lance_duck.arrow.decimals import sql_decimal
 from lance_duck.duck.rules.join_chain import Chain, FromItem
 from lance_duck.duck.rules.json_arrows import are_arrows_plain
 from lance_duck.duck.rules.table_read import Condition, without_table
@@ -34,7 +36,7 @@ from lance_duck.duck.statement.deterministic_sql import (
     names_a_column,
 )
 from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.statement.scope import TableRead
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.statement.tokens import LONGEST
@@ -83,6 +85,14 @@ class IndexedCondition:
     def is_passed(self) -> bool:
         """Whether DuckDB passes all conditions to the scan, one by one."""
         return self.condition is None and not self.evaluated
+
+    def passed_alone(self, types: Mapping[str, pa.DataType]) -> Condition | None:
+        """Return the conditions that DuckDB 1.x passes to a scan, given the types of the columns by lower-case name.
+
+        It does not pass conditions on decimals that it stores as integers, or comparisons of a date with a timestamp,
+        such as `d < DATE '2020-01-01' + INTERVAL 1 YEAR`.
+        """
+        return Condition.of(node for node in self.nodes if not _is_left_to_duckdb(node) and _is_passed(node, types))
 
     @property
     def name(self) -> tuple[str, ...]:
@@ -280,6 +290,15 @@ def _is_left_to_duckdb(condition: Node) -> bool:
         return True
     columns = {column.name.lower() for column in condition.find_all(exp.Column)}
     return not SPEAKS_SOURCE and len(columns) > 1 and condition.find(exp.Or) is not None
+
+
+def _is_passed(condition: Node, types: Mapping[str, pa.DataType]) -> bool:
+    """Return whether the types of its columns let DuckDB 1.x pass a condition to a scan: see `passed_alone`."""
+    found = [types.get(folded(column.name)) for column in condition.find_all(exp.Column)]
+    known = [type_ for type_ in found if type_ is not None]
+    if any(pa.types.is_date(type_) for type_ in known) and condition.find(exp.Interval) is not None:
+        return False
+    return not any(pa.types.is_decimal(t) and not pa.types.is_decimal128(sql_decimal(t)) for t in known)
 
 
 def _is_explainable(condition: Node) -> bool:
