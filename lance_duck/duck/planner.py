@@ -99,11 +99,6 @@ class Rule:
     becomes: str
 
 
-def _restricted(proposal: indexed_condition.IndexedCondition, request: Request, database: Database) -> Rewriting | None:
-    """Restrict a table or the tables of a view."""
-    return restricted_tables.run(proposal, request, database) or restricted_views.run(proposal, request, database)
-
-
 RULES: Final = (
     # First, because a search reads the fewest rows, and returns them in order.
     Rule(
@@ -180,7 +175,7 @@ RULES: Final = (
     ),
     Rule(
         indexed_condition.find,
-        _restricted,
+        restricted_views.run,
         later=True,
         example="SELECT id FROM t WHERE note LIKE '%part%'",
         becomes="SELECT id FROM <rows> AS \"t\" WHERE note LIKE '%part%'",
@@ -192,6 +187,14 @@ RULES: Final = (
         later=False,
         example="SELECT a FROM few GROUP BY a, b",
         becomes='SELECT any_value(a) AS "a" FROM <rows> AS "few" GROUP BY "few"."__lance_group_…"',
+    ),
+    # After the rules that replace tables, because it only decides where conditions are evaluated. For DuckDB 1.x.
+    Rule(
+        indexed_condition.find_passed,
+        restricted_tables.run_whole,
+        later=True,
+        example="SELECT id FROM t WHERE g >= 0",
+        becomes='SELECT id FROM <rows> AS "t" WHERE g >= 0',
     ),
     # Opens each repeated table only once, unless an earlier rule has replaced it.
     Rule(
@@ -440,13 +443,10 @@ def _only_lookup(statement: Statement) -> point_lookup.PlainWhere | None:
     if statement.nearest or statement.result("spelling", spelling.find):
         return None
     found = statement.result("proposals", _proposals)
-    proposals = [each for each in chain.from_iterable(found) if not _is_optional(each)]
+    # Conditions that DuckDB passes to a scan one by one are optional: another rule may only leave them to DuckDB.
+    passed = indexed_condition.IndexedCondition
+    proposals = [each for each in chain.from_iterable(found) if not (isinstance(each, passed) and each.is_passed)]
     return proposals[0] if len(proposals) == 1 and isinstance(proposals[0], point_lookup.PlainWhere) else None
-
-
-def _is_optional(proposal: object) -> bool:
-    """Return whether a proposal only lets a scan apply conditions that DuckDB also passes to it."""
-    return isinstance(proposal, indexed_condition.IndexedCondition) and proposal.is_passed
 
 
 def _compares_integers(lookup: point_lookup.PlainWhere, schema: pa.Schema) -> bool:

@@ -267,7 +267,7 @@ class TableScan:
         forms = {field.name: field.type for field in schema}
         self._refuse_wide_decimals(forms)
         if any_form:
-            forms |= self._dictionaries(schema)
+            forms |= self.dictionaries(schema)
         return self.reader(self._typed_plan(forms, None if predicate is None else TreeFilter(predicate)))
 
     def chosen_rows(self, schema: pa.Schema, condition: Filter, most: int | None) -> pa.Table | None:
@@ -341,8 +341,8 @@ class TableScan:
 
         return pa.RecordBatchReader.from_batches(plan.projection.schema, batches())
 
-    def _dictionaries(self, schema: pa.Schema) -> Mapping[str, pa.DataType]:
-        """Return dictionary types, by column name, for the string columns whose values repeat."""
+    def dictionaries(self, schema: pa.Schema) -> Mapping[str, pa.DataType]:
+        """Return dictionary types, by column name, for the string columns of a schema whose values repeat."""
         strings = [(field.name,) for field in schema if pa.types.is_string(field.type)]
         forms = {}
         for read in reads(self.snapshot.schema, strings):
@@ -380,9 +380,10 @@ def repeats(snapshot: Snapshot, columns: ColumnCache, read: Read) -> bool:
         return False
     readers = [FragmentReader(snapshot, fragment, columns) for fragment in fragments]
     try:
-        if any(reader.stored_bytes(read) > LARGEST_REPEATED_TEXT * reader.num_rows for reader in readers):
-            return False
-        return all(reader.is_dictionary(read) for reader in readers)
+        return all(
+            reader.is_dictionary(read) and reader.stored_bytes(read) <= LARGEST_REPEATED_TEXT * reader.num_rows
+            for reader in readers
+        )
     except LanceDuckError:
         return False  # the scan will raise the error
 

@@ -12,7 +12,7 @@ import pytest
 
 import lance_duck as ld
 from lance_duck.duck.planner import RULES, Plan, Planner, Rule
-from lance_duck.duck.rules import repeated_tables
+from lance_duck.duck.rules import indexed_condition, repeated_tables
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 ROWS = 100_000
@@ -69,6 +69,8 @@ def test_a_rule_rewrites_its_example_as_documented(
 ) -> None:
     if rule.find is repeated_tables.find and not SPEAKS_SOURCE:
         pytest.skip("DuckDB 1 opens each table by itself")
+    if rule.find is indexed_condition.find_passed and SPEAKS_SOURCE:
+        pytest.skip("DuckDB 2 asks the scan about each condition")
     parameters = [[1.0, 2.0]] if "?" in rule.example else None
     rows = con.execute(rule.example, parameters).fetchall()
     ((_, text),) = planned

@@ -22,7 +22,7 @@ from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import about_condition
 from lance_duck.duck.statement.deterministic_sql import CONDITION_FUNCTIONS
 from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.identifiers import are_distinct, quoted
+from lance_duck.duck.statement.identifiers import are_distinct, folded, quoted
 from lance_duck.duck.statement.scope import TableRead
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.computed_columns import TableWithColumns
@@ -81,6 +81,22 @@ def restricted_source(
         table = DuckTable(handle.current, restriction=restriction)
     source = named(database.native, table)
     return f"({select_all(quoted(source.name))})", source
+
+
+def run_whole(proposal: IndexedCondition, request: Request, database: Database) -> Rewriting | None:
+    """Let DuckDB 1.x evaluate the conditions on a table. Returns None if the scan should do it."""
+    if not all(request.is_free(*place) for place in ((proposal.start, proposal.end), *proposal.qualifiers)):
+        return None
+    handle = handle_of(proposal.read, database.catalog, database.names, later=request.later)
+    try:
+        if handle is None or own_columns(proposal.read, handle):
+            return None
+        if not _keep_most(proposal, handle.current(), request, database):
+            return None
+        source = named(database.native, DuckTable(handle.current, takes_conditions=False))
+    except LanceDuckError:
+        return None  # the error is raised when the statement runs
+    return Rewriting(tuple(proposal.reading(f"({select_all(quoted(source.name))})")), (source,))
 
 
 def restricted(
@@ -174,6 +190,11 @@ class _Conditions:
             return None
         return condition if self.names.are_built_in(CONDITION_FUNCTIONS, later=self.later) else None
 
+    def passed(self, dataset: LanceDataset) -> TreeFilter | None:
+        """Return the conditions that DuckDB 1.x passes to a scan, or None."""
+        types = {folded(field.name): field.type for field in dataset.schema}
+        return self._implied(self.proposal.passed_alone(types), dataset)
+
     def _implied(self, condition: Condition | None, dataset: LanceDataset) -> TreeFilter | None:
         """Return the predicate that a condition implies, or None if it is unknown. Recent predicates are cached."""
         if condition is None:
@@ -226,6 +247,23 @@ class _Conditions:
         if not self.names.dialect(self.proposal.name, later=self.later).is_usual(about):
             return "a setting or a collation may change what the condition means"
         return "indexes do not answer conditions of this form"
+
+
+def _keep_most(proposal: IndexedCondition, dataset: LanceDataset, request: Request, database: Database) -> bool:
+    """Return whether the conditions that DuckDB 1.x passes to a scan keep most rows of a large table.
+
+    DuckDB 2.0 asks the scan about each condition: see `ScanSource.accepts`.
+
+    Raises:
+        LanceDuckError: The table cannot be read.
+    """
+    if dataset.count_rows() < LARGE:
+        return False
+    condition = _Conditions(proposal, request.values, database.names, request.later).passed(dataset)
+    table = dataset.handle.table
+    if condition is None or table.filter_pays(condition.predicate):
+        return False
+    return table.share_passing(condition) * SELECTIVE > 1
 
 
 def _always() -> bool:

@@ -9,6 +9,7 @@ from lance_duck.duck.full_text.inlined_views import ViewInliner
 from lance_duck.duck.full_text.origins import QueryText, query_of_view
 from lance_duck.duck.names import View
 from lance_duck.duck.restrictions.tables import restricted_source
+from lance_duck.duck.restrictions.tables import run as run_table
 from lance_duck.duck.rules.indexed_condition import IndexedCondition, find_within
 from lance_duck.duck.run.named_tables import NamedTable
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
@@ -21,7 +22,15 @@ _DEEPEST: Final = 8
 
 
 def run(proposal: IndexedCondition, request: Request, database: Database) -> Rewriting | None:
-    """Replace a view by its query with restricted tables. Returns None if no index excludes rows."""
+    """Restrict a table or the tables of a view. Returns None if no index excludes rows.
+
+    A view is replaced by its query.
+    """
+    restricted_table = run_table(proposal, request, database)
+    return _run_view(proposal, request, database) if restricted_table is None else restricted_table
+
+
+def _run_view(proposal: IndexedCondition, request: Request, database: Database) -> Rewriting | None:
     name = proposal.read.name
     if name is None or proposal.read.version or not request.is_free(proposal.start, proposal.end):
         return None

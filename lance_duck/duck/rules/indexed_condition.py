@@ -6,8 +6,8 @@ LIKE, tests of list items, IS NOT DISTINCT FROM, and in DuckDB 1.x also an OR of
     FROM t JOIN u ON … WHERE list_contains(t.tags, 'x') AND u.k = 1         t: list_contains(tags, 'x'); u: k = 1
     FROM (SELECT id, tags AS words FROM t) AS q WHERE 'x' IN q.words        t: 'x' IN tags
 
-Several conditions that DuckDB passes one by one may together leave few rows. Tables with range conditions are therefore
-found, too.
+Several conditions that DuckDB passes one by one may together leave few rows, or most rows. Tables with range conditions
+are therefore found, too.
 
 The conditions stay in the statement. A table may therefore be replaced by any of its rows that include the matching
 ones. Conditions on a subquery or common table expression apply to the columns that it returns unchanged.
@@ -16,12 +16,14 @@ ones. Conditions on a subquery or common table expression apply to the columns t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import pyarrow as pa
 from sqlglot import exp
 
+from lance_duck.arrow.decimals import sql_decimal
 from lance_duck.duck.rules.join_chain import Chain, FromItem
 from lance_duck.duck.rules.json_arrows import are_arrows_plain
 from lance_duck.duck.rules.table_read import Condition, without_table
@@ -34,7 +36,7 @@ from lance_duck.duck.statement.deterministic_sql import (
     names_a_column,
 )
 from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.statement.scope import TableRead
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.statement.tokens import LONGEST
@@ -84,6 +86,14 @@ class IndexedCondition:
         """Whether DuckDB passes all conditions to the scan, one by one."""
         return self.condition is None and not self.evaluated
 
+    def passed_alone(self, types: Mapping[str, pa.DataType]) -> Condition | None:
+        """Return the conditions that DuckDB 1.x passes to a scan, given the types of the columns by lower-case name.
+
+        It does not pass conditions on decimals that it stores as integers, or comparisons of a date with a timestamp,
+        such as `d < DATE '2020-01-01' + INTERVAL 1 YEAR`.
+        """
+        return Condition.of(node for node in self.nodes if not _is_left_to_duckdb(node) and _is_passed(node, types))
+
     @property
     def name(self) -> tuple[str, ...]:
         """Parts of a name that the statement resolves like the table."""
@@ -102,10 +112,16 @@ class IndexedCondition:
 def find(statement: Statement) -> tuple[IndexedCondition, ...]:
     """Find the tables of a statement with conditions that DuckDB does not pass to a scan, or passes one by one."""
     is_explained = statement.opening is not None and statement.opening.explained
-    patterns = (_WHERE,) if is_explained else (_MAYBE, _RANGE) if SPEAKS_SOURCE else (_MAYBE,)
-    if len(statement.text) > LONGEST or not any(pattern.search(statement.text) for pattern in patterns):
+    is_planned = _MAYBE.search(statement.text) or _RANGE.search(statement.text)
+    if len(statement.text) > LONGEST or not (is_planned or (is_explained and _WHERE.search(statement.text))):
         return ()
-    return find_within(statement, (), is_explained=is_explained)
+    found = find_within(statement, (), is_explained=is_explained)
+    return found if is_planned else tuple(each for each in found if not each.is_passed)
+
+
+def find_passed(statement: Statement) -> tuple[IndexedCondition, ...]:
+    """Find the tables with conditions that DuckDB 1.x passes to a scan without asking it."""
+    return () if SPEAKS_SOURCE else tuple(each for each in find(statement) if each.passed is not None)
 
 
 def may_find(text: str) -> bool:
@@ -188,7 +204,7 @@ class _ConditionFinder:
             is_left = not is_known or _is_left_to_duckdb(part)
             evaluated += [part] if is_left and self._is_explained and _is_explainable(part) else []
             (left if is_left else passed).extend([part] if is_known else [])
-        if not left and not evaluated and not (SPEAKS_SOURCE and passed):
+        if not left and not evaluated and not passed:
             return None
         alias = None if read.is_called else read.alias or source.node.this.name
         qualifiers = tuple(self._qualifiers(source.node))
@@ -274,6 +290,15 @@ def _is_left_to_duckdb(condition: Node) -> bool:
         return True
     columns = {column.name.lower() for column in condition.find_all(exp.Column)}
     return not SPEAKS_SOURCE and len(columns) > 1 and condition.find(exp.Or) is not None
+
+
+def _is_passed(condition: Node, types: Mapping[str, pa.DataType]) -> bool:
+    """Return whether the types of its columns let DuckDB 1.x pass a condition to a scan: see `passed_alone`."""
+    found = [types.get(folded(column.name)) for column in condition.find_all(exp.Column)]
+    known = [type_ for type_ in found if type_ is not None]
+    if any(pa.types.is_date(type_) for type_ in known) and condition.find(exp.Interval) is not None:
+        return False
+    return not any(pa.types.is_decimal(t) and not pa.types.is_decimal128(sql_decimal(t)) for t in known)
 
 
 def _is_explainable(condition: Node) -> bool:

@@ -3,6 +3,10 @@
 A hidden column `ROWS` of type null precedes the table's columns. If a statement does not use any column (`count(*)`,
 `EXISTS`, a cross join), DuckDB requests the first column. Reading `ROWS` is free. Views and `lance_scan` exclude it:
 `SELECT * EXCLUDE ("__lance_rows") FROM …`.
+
+DuckDB 1.x chooses the columns' types and filters by the schema of a source. It then requires exactly these types, and
+passes all conditions that compare a column with constants. If a column is a string_view, it passes none of them:
+`docs/decisions/duckdb-1.md` has figures.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from lance_duck.scan.duckdb.pushed import ByCaller, predicate_from_pushed
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE, PushedScan, ScanSource
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 from lance_duck.scan.predicate.tree import Predicate, all_of
+from lance_duck.store import local_path
 
 ROWS: Final = "__lance_rows"
 _BATCH: Final = 1 << 20
@@ -33,6 +38,10 @@ _FEW_ROWS: Final = 8192
 """Index results of up to this many rows are read before DuckDB's threads request them. `benchmarks/costs.py`: a quarter
 or half of this limit makes 24,000 rows 1.2 times slower. Other differences, from 3,000 to 24,000 rows, are within
 noise."""
+
+_REPEATED_FROM: Final = 100_000
+"""Minimum row count of tables in which DuckDB 1.x is told which strings repeat. Finding out takes 0.1 ms per column
+and fragment (`benchmarks/tpch.py`)."""
 
 
 def select_all(source: str) -> str:
@@ -92,6 +101,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         pinned: Whether to resolve only once, at creation.
         hidden: Whether to add the hidden column. Without it, the source can be read with `SELECT *`.
         restriction: Restricts the rows, or None to read all rows.
+        takes_conditions: Whether DuckDB 1.x passes conditions to the scan. Needs the hidden column.
     """
 
     def __init__(
@@ -101,8 +111,10 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         pinned: bool = False,
         hidden: bool = True,
         restriction: Restriction | None = None,
+        takes_conditions: bool = True,
     ) -> None:
         self.obj = self
+        self._rows_type = pa.null() if takes_conditions else pa.string_view()
         self._hidden = hidden
         self._resolve = resolve
         self._lock = Lock()
@@ -242,9 +254,21 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
             if self._hidden:
                 check_has_columns(dataset)
             schema = duckdb_arrow_schema(dataset.schema)
-            schemas = dataset.schema, schema.insert(0, pa.field(ROWS, pa.null())) if self._hidden else schema
+            schemas = dataset.schema, self._announced(dataset, schema) if self._hidden else schema
             self._known = schemas
         return schemas[1]
+
+    def _announced(self, dataset: LanceDataset, schema: pa.Schema) -> pa.Schema:
+        """Return the schema with the hidden column, and on DuckDB 1.x with dictionaries for strings that repeat.
+
+        DuckDB 2.0 accepts dictionaries for any column of strings, so it does not need to know.
+        """
+        if not SPEAKS_SOURCE and local_path(dataset.uri) is not None and dataset.count_rows() >= _REPEATED_FROM:
+            forms = dataset.handle.table.dictionaries(schema)
+            schema = pa.schema(
+                [field.with_type(forms.get(field.name, field.type)) for field in schema], schema.metadata
+            )
+        return schema.insert(0, pa.field(ROWS, self._rows_type))
 
     def _reader(
         self, dataset: LanceDataset, output: pa.Schema, predicate: Predicate | None, *, any_form: bool
@@ -283,11 +307,11 @@ def _opened(
 
 def _counted(schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
     for start in range(0, rows, _BATCH):
-        yield pa.record_batch([pa.nulls(min(_BATCH, rows - start))], schema=schema)
+        yield pa.record_batch([pa.nulls(min(_BATCH, rows - start), schema.field(0).type)], schema=schema)
 
 
 def _widened(reader: pa.RecordBatchReader, schema: pa.Schema, place: int) -> Iterator[pa.RecordBatch]:
     for batch in reader:
         arrays = batch.columns
-        arrays.insert(place, pa.nulls(batch.num_rows))
+        arrays.insert(place, pa.nulls(batch.num_rows, schema.field(place).type))
         yield pa.record_batch(arrays, schema=schema)
