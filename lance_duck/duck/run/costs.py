@@ -39,6 +39,23 @@ SELECTIVE: Final = 8
 """The keys, or the conditions of a statement, may select at most one in this many table rows. Otherwise, a scan is as
 fast: see `benchmarks/tpch.py`."""
 
+# Keys first, without an index: `docs/decisions/join-keys.md` has figures.
+
+SCANNED: Final = 500_000
+"""Minimum row count of a table that is worth a key query without an index."""
+
+MOST_NUMBERS: Final = 1 << 20
+"""Maximum number of integer keys. This limits memory."""
+
+SELECTIVE_WHEN_SCANNED: Final = 16
+"""Without an index, the keys may select at most one in this many table rows."""
+
+SMALLER_WHEN_SCANNED: Final = 3
+"""The tables of a key query must be smaller than the scanned table by this factor."""
+
+TINY: Final = 64
+"""Tables that are smaller by this factor are read for keys although their share is unknown."""
+
 # Nearest rows first
 
 MOST_NEAREST: Final = 10_000

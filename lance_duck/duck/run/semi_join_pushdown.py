@@ -1,4 +1,9 @@
-"""Semi-join pushdown reads the keys first, and then only the rows of the large table that have one of the keys."""
+"""Semi-join pushdown reads the keys first, and then only the rows of the large table that have one of the keys.
+
+An index finds the rows of a few keys. Without an index, the scan reads the key column, and the other columns of the
+rows with one of the keys. This is faster if few rows pass, and if the keys come from small Lance tables. Samples of the
+tables estimate both before the keys and the large table are read: `docs/decisions/join-keys.md`.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +16,23 @@ import duckdb
 import pyarrow as pa
 
 from lance_duck.arrow.types import holds_texts
+from lance_duck.cache import LruCache
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.rules.join_keys import KeyJoin, KeyJoins
-from lance_duck.duck.run.costs import LARGE, MOST_KEYS, PER_KEY, SELECTIVE, SMALLER
-from lance_duck.duck.run.key_values import keys_as
+from lance_duck.duck.rules.join_keys import KeyJoin, KeyJoins, joins_of
+from lance_duck.duck.rules.known_tables import KnownTable
+from lance_duck.duck.run.costs import (
+    LARGE,
+    MOST_KEYS,
+    MOST_NUMBERS,
+    PER_KEY,
+    SCANNED,
+    SELECTIVE,
+    SELECTIVE_WHEN_SCANNED,
+    SMALLER,
+    SMALLER_WHEN_SCANNED,
+    TINY,
+)
+from lance_duck.duck.run.key_values import are_integers, keys_as
 from lance_duck.duck.run.named_tables import NamedTable, named
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import CONDITIONS, HAS_COLLATIONS, About
@@ -25,11 +43,16 @@ from lance_duck.duck.tables.table import DuckTable, Restriction, select_all
 from lance_duck.duck.user_scope import call_as_user, user_variable
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
+from lance_duck.scan.duckdb.types import PLAIN_TYPES
+from lance_duck.scan.filters import TreeFilter, make_filter
 from lance_duck.scan.predicate.tree import In
+from lance_duck.store import local_path
 
 _STEP, _WITHIN = (1, 2) if SPEAKS_SOURCE else (2, 3)
 """Increments of DuckDB's transaction id: from one statement to the next, and from a statement to queries during the
 next one."""
+_SHARES: Final[LruCache[float]] = LruCache(256)
+"""Shares of rows with one of the keys, 0 to 1, of recent key queries. Keys of many rows are not read again."""
 _FRAMES: Final = ("pandas", "polars")
 _ORIGIN: Final = "keys: read before the statement, from the other side of a join or of IN"
 
@@ -37,11 +60,10 @@ _ORIGIN: Final = "keys: read before the statement, from the other side of a join
 def run(proposal: KeyJoins, request: Request, database: Database) -> Rewriting | None:
     """Restrict the tables that join with few keys. Returns None if no table qualifies."""
     pushdown = _Pushdown(request, database)
-    joins = [join for join in proposal.joins if request.is_free(join.start, join.end) and pushdown.is_worth(join)]
-    if not joins:
-        return None
     try:
-        return pushdown.rewriting(joins)
+        joins = [join for join in pushdown.proposed(proposal) if request.is_free(join.start, join.end)]
+        ways = {join: way for join in joins if (way := pushdown.way(join)) is not None}
+        return pushdown.rewriting(ways) if ways else None
     except duckdb.InterruptException:
         raise
     except (duckdb.Error, LanceDuckError):
@@ -55,33 +77,86 @@ class _Pushdown:
     request: Request
     database: Database
 
-    def is_worth(self, join: KeyJoin) -> bool:
-        """Return whether the table is a large Lance table with an index on the column."""
+    def proposed(self, proposal: KeyJoins) -> Sequence[KeyJoin]:
+        """Return the proposals, with the columns and sizes of the Lance tables."""
+        known: dict[tuple[str, ...], KnownTable] = {}
+        for name in proposal.tables:
+            handle = None if self.database.catalog.is_repeated(name[-1]) else self._handle(name)
+            if handle is not None and are_distinct(handle.current().schema.names):
+                table = handle.current()
+                known[name] = KnownTable(table.schema, table.count_rows().bit_length())
+        if not known or max(table.magnitude for table in known.values()) < LARGE.bit_length():
+            return proposal.joins
+        joins: Sequence[KeyJoin] = self.request.statement.result(
+            ("key joins", tuple(known.items())), partial(joins_of, known=known)
+        )
+        return joins
+
+    def way(self, join: KeyJoin) -> _Way | None:
+        """Return the way to read a large Lance table by its keys. None if it is not worth a key query."""
         names, later = self.database.names, self.request.later
-        handle = names.table(join.name, later=later)
+        handle = self._handle(join.name)
         if handle is None:
-            return False
+            return None
         table = handle.current()
         column = _column(table, join.column)
         if table.count_rows() < LARGE or column is None:
-            return False
-        about = CONDITIONS | (About.TEXTS if holds_texts(table.schema.field(column).type) else About(0))
-        return names.dialect(join.name, later=later).is_usual(about)
+            return None
+        type_ = table.schema.field(column).type
+        about = CONDITIONS | (About.TEXTS if holds_texts(type_) else About(0))
+        if not names.dialect(join.name, later=later).is_usual(about):
+            return None
+        key = self._scan_key(join, table, column)
+        indexed = column in table.indexed_columns()
+        return _Way(table, column, key, indexed) if indexed or key is not None else None
 
-    def rewriting(self, joins: Sequence[KeyJoin]) -> Rewriting | None:
+    def _scan_key(self, join: KeyJoin, table: LanceDataset, column: str) -> Hashable | None:
+        """Return the key of `_SHARES` for a scan by keys. None if key tables are not small or may have many keys."""
+        rows = table.count_rows()
+        parameters = _given(join, self.request.values.bound)
+        if rows < SCANNED or not join.is_filtered or not join.reads or parameters is None:
+            return None
+        if not pa.types.is_integer(table.schema.field(column).type) or local_path(table.uri) is None:
+            return None
+        handles = {name: self._handle((name,)) for name in join.reads}
+        tables = {name: handle.current() for name, handle in handles.items() if handle is not None}
+        total = sum(each.count_rows() for each in tables.values())
+        if len(tables) < len(handles) or total * SMALLER_WHEN_SCANNED > rows:
+            return None
+        states = tuple(each.handle.snapshot.state for each in (table, *tables.values()))
+        key = states, column, join.keys, repr(parameters)
+        if (_SHARES.find(key) or 0.0) * SELECTIVE_WHEN_SCANNED > 1:
+            return None
+        if total * TINY > rows and not self._selects_few(join, tables):
+            return None
+        return key
+
+    def _selects_few(self, join: KeyJoin, tables: Mapping[str, LanceDataset]) -> bool:
+        """Return whether few rows pass the conditions on the table of the keys, as far as a sample shows."""
+        if join.sample is None or join.parameters:
+            return False
+        name, text = join.sample
+        scan = tables[name].handle.table
+        condition = make_filter(text, tables[name].schema)
+        return condition is not None and scan.share_passing(condition) * SELECTIVE_WHEN_SCANNED <= 1
+
+    def _handle(self, name: tuple[str, ...]) -> TableHandle | None:
+        return self.database.names.table(name, later=self.request.later)
+
+    def rewriting(self, ways: Mapping[KeyJoin, _Way]) -> Rewriting | None:
         """Read the join keys, and replace each table that has few keys with a narrowed table."""
         run = _Runner(self.database.native, _Clock(), self.request.later)
-        names = {join.name[-1].lower() for join in joins} | {name for join in joins for name in join.reads}
+        names = {join.name[-1].lower() for join in ways} | {name for join in ways for name in join.reads}
         catalog = self.database.catalog
         objects = _Objects.of(run, names, catalog.native, [each.database for each in catalog.databases])
         if run.in_transaction(objects.transaction):
             return None  # a failed key query would end the transaction
         tables: list[NamedTable] = []
         edits: dict[int, Edit] = {}
-        for join in joins:
+        for join, way in ways.items():
             if join.start in edits or objects.has(join.name[-1]):
                 continue
-            narrowed = self._table(join, run, objects)
+            narrowed = self._table(join, way, run, objects)
             if narrowed is not None:
                 table = named(self.database.native, narrowed)
                 alias = "" if join.alias is None else f" AS {quoted(join.alias)}"
@@ -89,35 +164,43 @@ class _Pushdown:
                 tables.append(table)
         return Rewriting(tuple(edits.values()), tuple(tables)) if tables else None
 
-    def _table(self, join: KeyJoin, run: _Runner, objects: _Objects) -> DuckTable | None:
-        handle = self.database.names.table(join.name, later=self.request.later)
+    def _table(self, join: KeyJoin, way: _Way, run: _Runner, objects: _Objects) -> DuckTable | None:
+        handle = self._handle(join.name)
         parameters = _given(join, self.request.values.bound)
         if handle is None or parameters is None:
             return None
-        table = handle.current()
-        reading = self._reading(join, objects, table.count_rows(), run.later)
-        if reading is None:
+        table, scanned = way.table, way.key is not None
+        reading = self._reading(
+            join, objects, SMALLER_WHEN_SCANNED if scanned else SMALLER, table.count_rows(), run.later
+        )
+        if reading is None or (scanned and reading.native):
             return None
-        keys = run.keys(join.keys, parameters)
-        if keys is None or not reading.unchanged():
+        type_ = table.schema.field(way.column).type
+        keys = (run.numbers if scanned else run.keys)(join.keys, parameters, type_)
+        if keys is None and scanned:
+            _SHARES.put(way.key, 1.0)
+        if keys is None or not reading.unchanged() or (holds_texts(type_) and run.has_collations()):
             return None
-        path = _column(table, join.column)
-        field = None if path is None else table.schema.field(path)
-        values = None if field is None else keys_as(keys.values, keys.type, field.type)
-        if field is None or path is None or values is None or (holds_texts(field.type) and run.has_collations()):
+        condition = In((way.column,), keys.values.unique())
+        rows = self._rows_by_index(table, condition) if way.indexed else None
+        if rows is None and scanned:
+            share = _SHARES.put(way.key, _share(table, condition))
+            rows = int(share * table.count_rows()) if share * SELECTIVE_WHEN_SCANNED <= 1 else None
+        if rows is None:
             return None
-        condition = In((path,), values.unique())
+        holds = self._holding(join, reading, run, keys, parameters)
+        return DuckTable(handle.current, restriction=Restriction(condition, rows, _ORIGIN, table.schema, holds))
+
+    def _rows_by_index(self, table: LanceDataset, condition: In) -> int | None:
+        """Return the number of rows that an index selects, or None if a scan is as fast."""
         if len(condition.values) * PER_KEY > table.count_rows():
             return None
         rows = table.index_estimate(condition)
         if rows is None:  # the row count for many scattered values cannot be estimated without reading rows
             rows = len(condition.values)
-        if rows * SELECTIVE > table.count_rows():
-            return None
-        holds = self._holding(join, reading, run, keys, parameters)
-        return DuckTable(handle.current, restriction=Restriction(condition, rows, _ORIGIN, table.schema, holds))
+        return rows if rows * SELECTIVE <= table.count_rows() else None
 
-    def _reading(self, join: KeyJoin, objects: _Objects, most: int, later: bool) -> _KeyQuery | None:
+    def _reading(self, join: KeyJoin, objects: _Objects, smaller: int, most: int, later: bool) -> _KeyQuery | None:
         """Return the sources of the keys. Returns None if a source cannot be read twice, or is not small."""
         tables, rows, native = [], 0, False
         for name in join.reads:
@@ -139,7 +222,7 @@ class _Pushdown:
                 if size is None:
                     return None
                 rows += size
-        return _KeyQuery(tuple(tables), native) if rows * SMALLER <= most else None
+        return _KeyQuery(tuple(tables), native) if rows * smaller <= most else None
 
     def _holding(
         self, join: KeyJoin, reading: _KeyQuery, run: _Runner, keys: _Keys, parameters: Mapping[str, Any]
@@ -157,14 +240,31 @@ class _Pushdown:
             expected = keys.transaction + _STEP * (clock.statements - keys.statements) + _WITHIN
             with binder.spare_cursor() as cursor:
                 try:
-                    again = _Runner(cursor, clock, later=False).keys(join.keys, parameters)
+                    again = _Runner(cursor, clock, later=False).keys(join.keys, parameters, keys.values.type)
                 except duckdb.Error:
                     return False
             # Even if the keys are unchanged, a different transaction id means that other connections ran statements.
             same = again is not None and again.transaction == expected and again.type == keys.type
-            return again is not None and same and set(again.values) == set(keys.values)
+            return again is not None and same and set(again.values.to_pylist()) == set(keys.values.to_pylist())
 
         return holds
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How a large table is read by its keys.
+
+    Attributes:
+        table: The table.
+        column: Its key column.
+        key: Key of `_SHARES`, if a scan may look for the keys. None if only an index may.
+        indexed: Whether the column has an index.
+    """
+
+    table: LanceDataset
+    column: str
+    key: Hashable | None
+    indexed: bool
 
 
 @dataclass(frozen=True)
@@ -189,13 +289,13 @@ class _Keys:
     """The result of a key query.
 
     Attributes:
-        values: The keys.
-        type: Their DuckDB type.
+        values: The keys, without NULL, in the type of the large table's column.
+        type: Their DuckDB type in the query.
         transaction: DuckDB's id of the transaction in which the query ran.
         statements: The value of `_Clock.statements` after the query.
     """
 
-    values: list[Any]
+    values: pa.Array
     type: str
     transaction: int
     statements: int
@@ -233,15 +333,39 @@ class _Runner:
         """Return whether the connection is inside a transaction that an earlier statement began."""
         return bool(self.rows("SELECT system.main.txid_current()")[0][0] == transaction)
 
-    def keys(self, sql: str, parameters: Mapping[str, Any]) -> _Keys | None:
-        """Run the key query. Returns None if it finds more than `MOST_KEYS` keys."""
+    def keys(self, sql: str, parameters: Mapping[str, Any], type_: pa.DataType) -> _Keys | None:
+        """Run a key query.
+
+        Args:
+            sql: The query.
+            parameters: Its parameters.
+            type_: Storage type of the large table's column.
+
+        Returns: The keys, or None if there are more than `MOST_KEYS`, or if SQL may compare them differently.
+        """
         text = f"""
             SELECT system.main.txid_current(), system.main.typeof(system.main.list(key)), system.main.list(key)
             FROM (SELECT key FROM ({sql}) LIMIT {MOST_KEYS + 1})"""  # noqa: S608
-        transaction, type_, values = self.rows(text, dict(parameters))[0]
-        if values is not None and len(values) > MOST_KEYS:
+        transaction, list_type, found = self.rows(text, dict(parameters))[0]
+        if found is not None and len(found) > MOST_KEYS:
             return None
-        return _Keys(values or [], type_.removesuffix("[]"), transaction, self.clock.statements)
+        sql_type = list_type.removesuffix("[]")
+        values = keys_as(found or [], sql_type, type_)
+        return None if values is None else _Keys(values, sql_type, transaction, self.clock.statements)
+
+    def numbers(self, sql: str, parameters: Mapping[str, Any], type_: pa.DataType) -> _Keys | None:
+        """Run a query for up to `MOST_NUMBERS` keys, for a column of integers. See `keys`."""
+        text = f"""
+            SELECT system.main.typeof(system.main.list(key)), system.main.count(*),
+                system.main.list(TRY_CAST(key AS {PLAIN_TYPES[type_]}))
+            FROM (SELECT key FROM ({sql}) LIMIT {MOST_NUMBERS + 1})"""  # noqa: S608
+        options = {"params": dict(parameters)} if parameters else {}
+        table = call_as_user(partial(self._connection.sql, text, **options)).to_arrow_table().combine_chunks()
+        self.clock.statements += 1
+        sql_type, count, values = table.column(0)[0].as_py().removesuffix("[]"), table.column(1)[0].as_py(), table[2]
+        if count > MOST_NUMBERS or not are_integers(sql_type):
+            return None
+        return _Keys(values.chunk(0).flatten().drop_null(), sql_type, 0, self.clock.statements)
 
     def has_collations(self) -> bool:
         """Return whether a collation may apply. Strings are then not compared bytewise."""
@@ -315,11 +439,18 @@ def _given(join: KeyJoin, parameters: Any) -> dict[str, Any] | None:
 
 
 def _column(table: LanceDataset, name: str) -> str | None:
-    """Return a column by its SQL name. Returns None if it does not exist, is ambiguous or does not have an index."""
+    """Return a column by its SQL name. Returns None if it does not exist or is ambiguous."""
     if not are_distinct(table.schema.names):
         return None
     columns = [column for column in table.schema.names if column.lower() == name.lower()]
-    return columns[0] if len(columns) == 1 and columns[0] in table.indexed_columns() else None
+    return columns[0] if len(columns) == 1 else None
+
+
+def _share(table: LanceDataset, condition: In) -> float:
+    """Estimate the share of rows that satisfy a condition on one column, above 0 and up to 1."""
+    sample = table.handle.table.sample(condition.columns())
+    columns = {name: sample.column(name).combine_chunks() for name in sample.column_names}
+    return max(1, TreeFilter(condition).mask(columns, len(sample)).true_count) / max(1, len(sample))
 
 
 def _length(thing: Any, later: bool) -> int | None:
