@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
@@ -91,10 +91,13 @@ class KeyJoins:
     Attributes:
         joins: Proposals. If a table has several proposals, only one of them is needed.
         tables: Names of the tables in all FROM clauses. Their columns and sizes may add proposals: see `joins_of`.
+        trees: The tree of the statement, until the first run takes it. Trees are large, and not needed again unless
+            the tables change.
     """
 
     joins: tuple[KeyJoin, ...]
     tables: tuple[tuple[str, ...], ...]
+    trees: list[Node] = field(default_factory=list, compare=False)
 
 
 def find(statement: Statement) -> tuple[KeyJoins, ...]:
@@ -107,17 +110,18 @@ def find(statement: Statement) -> tuple[KeyJoins, ...]:
     except (RecursionError, LookupError):
         return ()
     tables = tuple(finder.tables()) if finder.may_gain() else ()
-    return (KeyJoins(joins, tables),) if joins or tables else ()
+    return (KeyJoins(joins, tables, [statement.tree.copy()] if tables else []),) if joins or tables else ()
 
 
-def joins_of(statement: Statement, known: KnownTables) -> tuple[KeyJoin, ...]:
+def joins_of(statement: Statement, known: KnownTables, tree: Node | None) -> tuple[KeyJoin, ...]:
     """Return the proposals for a statement, with the columns and sizes of its tables.
 
     Args:
         statement: A statement for which `find` returns a proposal.
         known: The Lance tables that it reads.
+        tree: Its tree, which is changed. None parses the statement again.
     """
-    tree = statement.tree
+    tree = tree or statement.tree
     if tree is None:
         return ()
     try:

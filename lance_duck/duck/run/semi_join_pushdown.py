@@ -79,6 +79,7 @@ class _Pushdown:
 
     def proposed(self, proposal: KeyJoins) -> Sequence[KeyJoin]:
         """Return the proposals, with the columns and sizes of the Lance tables."""
+        tree = proposal.trees.pop() if proposal.trees else None
         known: dict[tuple[str, ...], KnownTable] = {}
         for name in proposal.tables:
             handle = None if self.database.catalog.is_repeated(name[-1]) else self._handle(name)
@@ -88,7 +89,7 @@ class _Pushdown:
         if not known or max(table.magnitude for table in known.values()) < LARGE.bit_length():
             return proposal.joins
         joins: Sequence[KeyJoin] = self.request.statement.result(
-            ("key joins", tuple(known.items())), partial(joins_of, known=known)
+            ("key joins", tuple(known.items())), partial(joins_of, known=known, tree=tree)
         )
         return joins
 
@@ -153,21 +154,26 @@ class _Pushdown:
             return None  # a failed key query would end the transaction
         tables: list[NamedTable] = []
         edits: dict[int, Edit] = {}
+        restrictions: dict[tuple[Any, ...], Restriction | None] = {}
         for join, way in ways.items():
-            if join.start in edits or objects.has(join.name[-1]):
+            handle = self._handle(join.name)
+            if join.start in edits or objects.has(join.name[-1]) or handle is None:
                 continue
-            narrowed = self._table(join, way, run, objects)
-            if narrowed is not None:
+            key = id(way.table), way.column, join.keys
+            if key not in restrictions:
+                restrictions[key] = self._restriction(join, way, run, objects)
+            restriction = restrictions[key]
+            if restriction is not None:
+                narrowed = DuckTable(handle.current, restriction=restriction)
                 table = named(self.database.native, narrowed)
                 alias = "" if join.alias is None else f" AS {quoted(join.alias)}"
                 edits[join.start] = Edit(join.start, join.end, f"({select_all(quoted(table.name))}){alias}")
                 tables.append(table)
         return Rewriting(tuple(edits.values()), tuple(tables)) if tables else None
 
-    def _table(self, join: KeyJoin, way: _Way, run: _Runner, objects: _Objects) -> DuckTable | None:
-        handle = self._handle(join.name)
+    def _restriction(self, join: KeyJoin, way: _Way, run: _Runner, objects: _Objects) -> Restriction | None:
         parameters = _given(join, self.request.values.bound)
-        if handle is None or parameters is None:
+        if parameters is None:
             return None
         table, scanned = way.table, way.key is not None
         reading = self._reading(
@@ -184,12 +190,12 @@ class _Pushdown:
         condition = In((way.column,), keys.values.unique())
         rows = self._rows_by_index(table, condition) if way.indexed else None
         if rows is None and scanned:
-            share = _SHARES.put(way.key, _share(table, condition))
+            share = _SHARES.get(way.key, lambda: _share(table, condition))
             rows = int(share * table.count_rows()) if share * SELECTIVE_WHEN_SCANNED <= 1 else None
         if rows is None:
             return None
         holds = self._holding(join, reading, run, keys, parameters)
-        return DuckTable(handle.current, restriction=Restriction(condition, rows, _ORIGIN, table.schema, holds))
+        return Restriction(condition, rows, _ORIGIN, table.schema, holds)
 
     def _rows_by_index(self, table: LanceDataset, condition: In) -> int | None:
         """Return the number of rows that an index selects, or None if a scan is as fast."""
