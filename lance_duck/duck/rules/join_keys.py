@@ -70,6 +70,7 @@ class KeyJoin:
         is_filtered: Whether a condition restricts the keys.
         sample: Name of the table that `keys` reads for the keys, and the conditions on its own columns, as SQL without
             qualified names. None if there are no conditions, or if the relation is not a table.
+        takes_all: Whether the statement may read all columns of the table.
     """
 
     start: int
@@ -82,6 +83,7 @@ class KeyJoin:
     reads: frozenset[str]
     is_filtered: bool = False
     sample: tuple[str, str] | None = None
+    takes_all: bool = False
 
 
 @dataclass(frozen=True)
@@ -214,24 +216,19 @@ class _Finder:
         if small is None or small is big:
             return
         yield from self._narrowed(big, column.name, self._keys_of(small, other.name, chain, (), (big,)))
-        for item, name in self._equal_to(small, other.name, chain):
-            if item is not big and self._has_type(big, column.name, self._type(item, name)):
-                yield from self._narrowed(big, column.name, self._keys_of(item, name, chain, (), (big,)))
-
-    def _equal_to(self, item: FromItem, name: str, chain: Chain) -> Iterator[tuple[FromItem, str]]:
-        """Yield other columns that WHERE or ON compares with a column of the same type."""
-        type_ = self._type(item, name)
-        for part in (*chain.sure_of(item), *chain.sure_of_joins(item)) if type_ is not None else ():
-            for column, other in _equal_pairs(part):
-                if (
-                    isinstance(other, exp.Column)
-                    and column.table
-                    and other.table
-                    and column.name.lower() == name.lower()
-                ):
-                    found = chain.source_of(other) if chain.source_of(column) is item else None
-                    if found is not None and found is not item and self._has_type(found, other.name, type_):
-                        yield found, other.name
+        type_ = self._type(small, other.name)
+        if not self._has_type(big, column.name, type_):
+            return
+        for part in (*chain.sure_of(small), *chain.sure_of_joins(small)):
+            for same, third in _equal_pairs(part):
+                if not same.table or same.name.lower() != other.name.lower() or chain.source_of(same) is not small:
+                    continue
+                if not isinstance(third, exp.Column):
+                    yield from self._among(big, column, third)
+                    continue
+                item = chain.source_of(third) if third.table else None
+                if item is not None and item not in (big, small) and self._has_type(item, third.name, type_):
+                    yield from self._narrowed(big, column.name, self._keys_of(item, third.name, chain, (), (big,)))
 
     def _among(self, big: FromItem, column: Node, query: Node) -> Iterator[KeyJoin]:
         """Yield the proposals of `big.k IN (SELECT …)` and `big.k = (SELECT …)`."""
@@ -387,6 +384,7 @@ class _Finder:
             frozenset(names),
             keys.is_filtered,
             keys.sample,
+            _has_star(node.find_ancestor(exp.Select)),
         )
 
     def _has_long_names(self) -> bool:
@@ -449,3 +447,9 @@ def _own_filter(item: FromItem, conditions: list[Node]) -> tuple[str, str] | Non
             column.set("table", None)
         parts.append(f"({sql_of(bare)})")
     return item.node.name.lower(), " AND ".join(dict.fromkeys(parts))
+
+
+def _has_star(select: exp.Select) -> bool:
+    """Return whether the columns of a SELECT include `*`. EXISTS does not read them."""
+    stars = (each.is_star and not isinstance(each, exp.Count) for each in select.expressions)
+    return any(stars) and not isinstance(select.parent, exp.Exists)

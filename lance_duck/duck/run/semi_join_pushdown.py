@@ -7,8 +7,9 @@ tables estimate both before the keys and the large table are read: `docs/decisio
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -21,6 +22,8 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.rules.join_keys import KeyJoin, KeyJoins, joins_of
 from lance_duck.duck.rules.known_tables import KnownTable
 from lance_duck.duck.run.costs import (
+    KEY_QUERY_NS,
+    KEY_ROW_NS,
     LARGE,
     MOST_KEYS,
     MOST_NUMBERS,
@@ -28,6 +31,7 @@ from lance_duck.duck.run.costs import (
     SCANNED,
     SELECTIVE,
     SELECTIVE_WHEN_SCANNED,
+    SKIPPED_BYTE_NS,
     SMALLER,
     SMALLER_WHEN_SCANNED,
     TINY,
@@ -37,7 +41,7 @@ from lance_duck.duck.run.named_tables import NamedTable, named
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import CONDITIONS, HAS_COLLATIONS, About
 from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.identifiers import are_distinct, literal, quoted
+from lance_duck.duck.statement.identifiers import are_distinct, folded, literal, quoted
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.duck.tables.table import DuckTable, Restriction, select_all
 from lance_duck.duck.user_scope import call_as_user, user_variable
@@ -45,6 +49,7 @@ from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.duckdb.types import PLAIN_TYPES
 from lance_duck.scan.filters import TreeFilter, make_filter
+from lance_duck.scan.predicate.arrays import row_width
 from lance_duck.scan.predicate.tree import In
 from lance_duck.store import local_path
 
@@ -62,7 +67,7 @@ def run(proposal: KeyJoins, request: Request, database: Database) -> Rewriting |
     pushdown = _Pushdown(request, database)
     try:
         joins = [join for join in pushdown.proposed(proposal) if request.is_free(join.start, join.end)]
-        ways = {join: way for join in joins if (way := pushdown.way(join)) is not None}
+        ways = pushdown.worth({join: way for join in joins if (way := pushdown.way(join)) is not None})
         return pushdown.rewriting(ways) if ways else None
     except duckdb.InterruptException:
         raise
@@ -107,39 +112,75 @@ class _Pushdown:
         about = CONDITIONS | (About.TEXTS if holds_texts(type_) else About(0))
         if not names.dialect(join.name, later=later).is_usual(about):
             return None
-        key = self._scan_key(join, table, column)
+        key, total = self._scan_key(join, table, column)
         indexed = column in table.indexed_columns()
-        return _Way(table, column, key, indexed) if indexed or key is not None else None
+        return _Way(table, column, key, total, indexed) if indexed or key is not None else None
 
-    def _scan_key(self, join: KeyJoin, table: LanceDataset, column: str) -> Hashable | None:
-        """Return the key of `_SHARES` for a scan by keys. None if key tables are not small or may have many keys."""
+    def worth(self, ways: Mapping[KeyJoin, _Way]) -> Mapping[KeyJoin, _Way]:
+        """Return the ways by an index, and the scans that save more time than their key queries take.
+
+        Several scans may use the keys of the same query.
+        """
+        saved: Counter[str] = Counter()
+        for join, way in ways.items():
+            if way.key is not None:
+                saved[join.keys] += int(way.table.count_rows() * SKIPPED_BYTE_NS * self._skipped_bytes(join, way))
+        kept = {}
+        for join, way in ways.items():
+            if way.key is not None and saved[join.keys] < KEY_QUERY_NS + KEY_ROW_NS * way.key_rows:
+                way = replace(way, key=None)
+            if way.indexed or way.key is not None:
+                kept[join] = way
+        return kept
+
+    def _skipped_bytes(self, join: KeyJoin, way: _Way) -> int:
+        """Return the size of the columns that a scan does not read for rows without a key, in bytes per row."""
+        names = self.request.statement.names
+        fields = [field for field in way.table.schema if join.takes_all or folded(field.name) in names]
+        return sum(row_width(field.type) for field in fields if field.name != way.column)
+
+    def _scan_key(self, join: KeyJoin, table: LanceDataset, column: str) -> tuple[Hashable | None, int]:
+        """Return the key of `_SHARES` for a scan by keys, and the row count of the tables with the keys.
+
+        The key is None if these tables are not small, or may have many keys.
+        """
         rows = table.count_rows()
         parameters = _given(join, self.request.values.bound)
         if rows < SCANNED or not join.is_filtered or not join.reads or parameters is None:
-            return None
+            return None, 0
         if not pa.types.is_integer(table.schema.field(column).type) or local_path(table.uri) is None:
-            return None
-        handles = {name: self._handle((name,)) for name in join.reads}
-        tables = {name: handle.current() for name, handle in handles.items() if handle is not None}
-        total = sum(each.count_rows() for each in tables.values())
-        if len(tables) < len(handles) or total * SMALLER_WHEN_SCANNED > rows:
-            return None
+            return None, 0
+        tables = self._key_tables(join)
+        total = 0 if tables is None else sum(each.count_rows() for each in tables.values())
+        if tables is None or total * SMALLER_WHEN_SCANNED > rows:
+            return None, 0
         states = tuple(each.handle.snapshot.state for each in (table, *tables.values()))
         key = states, column, join.keys, repr(parameters)
         if (_SHARES.find(key) or 0.0) * SELECTIVE_WHEN_SCANNED > 1:
-            return None
+            return None, 0
         if total * TINY > rows and not self._selects_few(join, tables):
-            return None
-        return key
+            return None, 0
+        return key, total
+
+    def _key_tables(self, join: KeyJoin) -> Mapping[str, LanceDataset] | None:
+        """Return the tables that a key query reads, by name. None if some are not Lance tables."""
+        handles = {name: self._handle((name,)) for name in join.reads}
+        tables = {name: handle.current() for name, handle in handles.items() if handle is not None}
+        is_repeated = any(self.database.catalog.is_repeated(name) for name in handles)
+        return tables if len(tables) == len(handles) and not is_repeated else None
 
     def _selects_few(self, join: KeyJoin, tables: Mapping[str, LanceDataset]) -> bool:
         """Return whether few rows pass the conditions on the table of the keys, as far as a sample shows."""
         if join.sample is None or join.parameters:
             return False
         name, text = join.sample
-        scan = tables[name].handle.table
-        condition = make_filter(text, tables[name].schema)
-        return condition is not None and scan.share_passing(condition) * SELECTIVE_WHEN_SCANNED <= 1
+        handle, schema = tables[name].handle, tables[name].schema
+
+        def share() -> float:
+            condition = make_filter(text, schema)
+            return 1.0 if condition is None else handle.table.share_passing(condition)
+
+        return _SHARES.get((handle.snapshot.state, text), share) * SELECTIVE_WHEN_SCANNED <= 1
 
     def _handle(self, name: tuple[str, ...]) -> TableHandle | None:
         return self.database.names.table(name, later=self.request.later)
@@ -147,7 +188,8 @@ class _Pushdown:
     def rewriting(self, ways: Mapping[KeyJoin, _Way]) -> Rewriting | None:
         """Read the join keys, and replace each table that has few keys with a narrowed table."""
         run = _Runner(self.database.native, _Clock(), self.request.later)
-        names = {join.name[-1].lower() for join in ways} | {name for join in ways for name in join.reads}
+        asked = [join for join, way in ways.items() if way.key is None]
+        names = {join.name[-1].lower() for join in asked} | {name for join in asked for name in join.reads}
         catalog = self.database.catalog
         objects = _Objects.of(run, names, catalog.native, [each.database for each in catalog.databases])
         if run.in_transaction(objects.transaction):
@@ -157,7 +199,7 @@ class _Pushdown:
         restrictions: dict[tuple[Any, ...], Restriction | None] = {}
         for join, way in ways.items():
             handle = self._handle(join.name)
-            if join.start in edits or objects.has(join.name[-1]) or handle is None:
+            if join.start in edits or handle is None or (way.key is None and objects.has(join.name[-1])):
                 continue
             key = id(way.table), way.column, join.keys
             if key not in restrictions:
@@ -176,10 +218,8 @@ class _Pushdown:
         if parameters is None:
             return None
         table, scanned = way.table, way.key is not None
-        reading = self._reading(
-            join, objects, SMALLER_WHEN_SCANNED if scanned else SMALLER, table.count_rows(), run.later
-        )
-        if reading is None or (scanned and reading.native):
+        reading = self._lance_reading(join) if scanned else self._reading(join, objects, table.count_rows(), run.later)
+        if reading is None:
             return None
         type_ = table.schema.field(way.column).type
         keys = (run.numbers if scanned else run.keys)(join.keys, parameters, type_)
@@ -206,7 +246,13 @@ class _Pushdown:
             rows = len(condition.values)
         return rows if rows * SELECTIVE <= table.count_rows() else None
 
-    def _reading(self, join: KeyJoin, objects: _Objects, smaller: int, most: int, later: bool) -> _KeyQuery | None:
+    def _lance_reading(self, join: KeyJoin) -> _KeyQuery | None:
+        """Return the Lance tables of the keys. Returns None if a name now refers to something else."""
+        handles = [self._handle((name,)) for name in join.reads]
+        tables = [(each, each.current().handle.snapshot.state) for each in handles if each is not None]
+        return _KeyQuery(tuple(tables), native=False) if len(tables) == len(handles) else None
+
+    def _reading(self, join: KeyJoin, objects: _Objects, most: int, later: bool) -> _KeyQuery | None:
         """Return the sources of the keys. Returns None if a source cannot be read twice, or is not small."""
         tables, rows, native = [], 0, False
         for name in join.reads:
@@ -228,7 +274,7 @@ class _Pushdown:
                 if size is None:
                     return None
                 rows += size
-        return _KeyQuery(tuple(tables), native) if rows * smaller <= most else None
+        return _KeyQuery(tuple(tables), native) if rows * SMALLER <= most else None
 
     def _holding(
         self, join: KeyJoin, reading: _KeyQuery, run: _Runner, keys: _Keys, parameters: Mapping[str, Any]
@@ -264,12 +310,14 @@ class _Way:
         table: The table.
         column: Its key column.
         key: Key of `_SHARES`, if a scan may look for the keys. None if only an index may.
+        key_rows: Row count of the tables with the keys, if a scan may look for them.
         indexed: Whether the column has an index.
     """
 
     table: LanceDataset
     column: str
     key: Hashable | None
+    key_rows: int
     indexed: bool
 
 
@@ -396,6 +444,8 @@ class _Objects:
 
     @classmethod
     def of(cls, run: _Runner, names: set[str], native: str, databases: Sequence[str]) -> _Objects:
+        if not names:
+            return cls(run.rows("SELECT system.main.txid_current()")[0][0], {}, counts_changes=False)
         listed, ours = ", ".join(map(literal, sorted(names))), ", ".join(map(literal, databases))
         text = f"""
             SELECT system.main.txid_current(), system.main.current_database() = {literal(native)},
