@@ -7,9 +7,8 @@ tables estimate both before the keys and the large table are read: `docs/decisio
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -17,47 +16,36 @@ import duckdb
 import pyarrow as pa
 
 from lance_duck.arrow.types import holds_texts
-from lance_duck.cache import LruCache
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.rules.join_keys import KeyJoin, KeyJoins, joins_of
 from lance_duck.duck.rules.known_tables import KnownTable
 from lance_duck.duck.run.costs import (
-    KEY_QUERY_NS,
-    KEY_ROW_NS,
     LARGE,
     MOST_KEYS,
     MOST_NUMBERS,
     PER_KEY,
-    SCANNED,
     SELECTIVE,
     SELECTIVE_WHEN_SCANNED,
-    SKIPPED_BYTE_NS,
     SMALLER,
-    SMALLER_WHEN_SCANNED,
-    TINY,
 )
+from lance_duck.duck.run.key_scans import SHARES, KeyScans, Way, given, share_of
 from lance_duck.duck.run.key_values import are_integers, keys_as
 from lance_duck.duck.run.named_tables import NamedTable, named
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import CONDITIONS, HAS_COLLATIONS, About
 from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.identifiers import are_distinct, folded, literal, quoted
+from lance_duck.duck.statement.identifiers import are_distinct, literal, quoted
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.duck.tables.table import DuckTable, Restriction, select_all
 from lance_duck.duck.user_scope import call_as_user, user_variable
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.duckdb.types import PLAIN_TYPES
-from lance_duck.scan.filters import TreeFilter, make_filter
-from lance_duck.scan.predicate.arrays import row_width
 from lance_duck.scan.predicate.tree import In
-from lance_duck.store import local_path
 
 _STEP, _WITHIN = (1, 2) if SPEAKS_SOURCE else (2, 3)
 """Increments of DuckDB's transaction id: from one statement to the next, and from a statement to queries during the
 next one."""
-_SHARES: Final[LruCache[float]] = LruCache(256)
-"""Shares of rows with one of the keys, 0 to 1, of recent key queries. Keys of many rows are not read again."""
 _FRAMES: Final = ("pandas", "polars")
 _ORIGIN: Final = "keys: read before the statement, from the other side of a join or of IN"
 
@@ -67,7 +55,8 @@ def run(proposal: KeyJoins, request: Request, database: Database) -> Rewriting |
     pushdown = _Pushdown(request, database)
     try:
         joins = [join for join in pushdown.proposed(proposal) if request.is_free(join.start, join.end)]
-        ways = pushdown.worth({join: way for join in joins if (way := pushdown.way(join)) is not None})
+        found = {join: way for join in joins if (way := pushdown.way(join)) is not None}
+        ways = pushdown.scans.worth(found)
         return pushdown.rewriting(ways) if ways else None
     except duckdb.InterruptException:
         raise
@@ -98,7 +87,7 @@ class _Pushdown:
         )
         return joins
 
-    def way(self, join: KeyJoin) -> _Way | None:
+    def way(self, join: KeyJoin) -> Way | None:
         """Return the way to read a large Lance table by its keys. None if it is not worth a key query."""
         names, later = self.database.names, self.request.later
         handle = self._handle(join.name)
@@ -112,80 +101,12 @@ class _Pushdown:
         about = CONDITIONS | (About.TEXTS if holds_texts(type_) else About(0))
         if not names.dialect(join.name, later=later).is_usual(about):
             return None
-        key, total = self._scan_key(join, table, column)
-        indexed = column in table.indexed_columns()
-        return _Way(table, column, key, total, indexed) if indexed or key is not None else None
-
-    def worth(self, ways: Mapping[KeyJoin, _Way]) -> Mapping[KeyJoin, _Way]:
-        """Return the ways by an index, and the scans that save more time than their key queries take.
-
-        Several scans may use the keys of the same query.
-        """
-        saved: Counter[str] = Counter()
-        for join, way in ways.items():
-            if way.key is not None:
-                saved[join.keys] += int(way.table.count_rows() * SKIPPED_BYTE_NS * self._skipped_bytes(join, way))
-        kept = {}
-        for join, way in ways.items():
-            if way.key is not None and saved[join.keys] < KEY_QUERY_NS + KEY_ROW_NS * way.key_rows:
-                way = replace(way, key=None)
-            if way.indexed or way.key is not None:
-                kept[join] = way
-        return kept
-
-    def _skipped_bytes(self, join: KeyJoin, way: _Way) -> int:
-        """Return the size of the columns that a scan does not read for rows without a key, in bytes per row."""
-        names = self.request.statement.names
-        fields = [field for field in way.table.schema if join.takes_all or folded(field.name) in names]
-        return sum(row_width(field.type) for field in fields if field.name != way.column)
-
-    def _scan_key(self, join: KeyJoin, table: LanceDataset, column: str) -> tuple[Hashable | None, int]:
-        """Return the key of `_SHARES` for a scan by keys, and the row count of the tables with the keys.
-
-        The key is None if these tables are not small, or may have many keys.
-        """
-        rows = table.count_rows()
-        parameters = _given(join, self.request.values.bound)
-        if rows < SCANNED or not join.is_filtered or not join.reads or parameters is None:
-            return None, 0
-        if not pa.types.is_integer(table.schema.field(column).type) or local_path(table.uri) is None:
-            return None, 0
-        tables = self._key_tables(join)
-        total = 0 if tables is None else sum(each.count_rows() for each in tables.values())
-        if tables is None or total * SMALLER_WHEN_SCANNED > rows:
-            return None, 0
-        states = tuple(each.handle.snapshot.state for each in (table, *tables.values()))
-        key = states, column, join.keys, repr(parameters)
-        if (_SHARES.find(key) or 0.0) * SELECTIVE_WHEN_SCANNED > 1:
-            return None, 0
-        if total * TINY > rows and not self._selects_few(join, tables):
-            return None, 0
-        return key, total
-
-    def _key_tables(self, join: KeyJoin) -> Mapping[str, LanceDataset] | None:
-        """Return the tables that a key query reads, by name. None if some are not Lance tables."""
-        handles = {name: self._handle((name,)) for name in join.reads}
-        tables = {name: handle.current() for name, handle in handles.items() if handle is not None}
-        is_repeated = any(self.database.catalog.is_repeated(name) for name in handles)
-        return tables if len(tables) == len(handles) and not is_repeated else None
-
-    def _selects_few(self, join: KeyJoin, tables: Mapping[str, LanceDataset]) -> bool:
-        """Return whether few rows pass the conditions on the table of the keys, as far as a sample shows."""
-        if join.sample is None or join.parameters:
-            return False
-        name, text = join.sample
-        handle, schema = tables[name].handle, tables[name].schema
-
-        def share() -> float:
-            condition = make_filter(text, schema)
-            return 1.0 if condition is None else handle.table.share_passing(condition)
-
-        return _SHARES.get((handle.snapshot.state, text), share) * SELECTIVE_WHEN_SCANNED <= 1
+        return self.scans.way(join, table, column)
 
     def _handle(self, name: tuple[str, ...]) -> TableHandle | None:
         return self.database.names.table(name, later=self.request.later)
 
-    def rewriting(self, ways: Mapping[KeyJoin, _Way]) -> Rewriting | None:
+    def rewriting(self, ways: Mapping[KeyJoin, Way]) -> Rewriting | None:
         """Read the join keys, and replace each table that has few keys with a narrowed table."""
         run = _Runner(self.database.native, _Clock(), self.request.later)
         asked = [join for join, way in ways.items() if way.key is None]
@@ -213,8 +134,8 @@ class _Pushdown:
                 tables.append(table)
         return Rewriting(tuple(edits.values()), tuple(tables)) if tables else None
 
-    def _restriction(self, join: KeyJoin, way: _Way, run: _Runner, objects: _Objects) -> Restriction | None:
-        parameters = _given(join, self.request.values.bound)
+    def _restriction(self, join: KeyJoin, way: Way, run: _Runner, objects: _Objects) -> Restriction | None:
+        parameters = given(join, self.request.values.bound)
         if parameters is None:
             return None
         table, scanned = way.table, way.key is not None
@@ -224,13 +145,13 @@ class _Pushdown:
         type_ = table.schema.field(way.column).type
         keys = (run.numbers if scanned else run.keys)(join.keys, parameters, type_)
         if keys is None and scanned:
-            _SHARES.put(way.key, 1.0)
+            SHARES.put(way.key, 1.0)
         if keys is None or not reading.unchanged() or (holds_texts(type_) and run.has_collations()):
             return None
         condition = In((way.column,), keys.values.unique())
         rows = self._rows_by_index(table, condition) if way.indexed else None
         if rows is None and scanned:
-            share = _SHARES.get(way.key, lambda: _share(table, condition))
+            share = SHARES.get(way.key, lambda: share_of(table, condition))
             rows = int(share * table.count_rows()) if share * SELECTIVE_WHEN_SCANNED <= 1 else None
         if rows is None:
             return None
@@ -245,6 +166,11 @@ class _Pushdown:
         if rows is None:  # the row count for many scattered values cannot be estimated without reading rows
             rows = len(condition.values)
         return rows if rows * SELECTIVE <= table.count_rows() else None
+
+    @property
+    def scans(self) -> KeyScans:
+        """Decides which tables are scanned for keys."""
+        return KeyScans(self.request, self.database)
 
     def _lance_reading(self, join: KeyJoin) -> _KeyQuery | None:
         """Return the Lance tables of the keys. Returns None if a name now refers to something else."""
@@ -300,25 +226,6 @@ class _Pushdown:
             return again is not None and same and set(again.values.to_pylist()) == set(keys.values.to_pylist())
 
         return holds
-
-
-@dataclass(frozen=True)
-class _Way:
-    """How a large table is read by its keys.
-
-    Attributes:
-        table: The table.
-        column: Its key column.
-        key: Key of `_SHARES`, if a scan may look for the keys. None if only an index may.
-        key_rows: Row count of the tables with the keys, if a scan may look for them.
-        indexed: Whether the column has an index.
-    """
-
-    table: LanceDataset
-    column: str
-    key: Hashable | None
-    key_rows: int
-    indexed: bool
 
 
 @dataclass(frozen=True)
@@ -479,34 +386,12 @@ def _fields(row: Any) -> tuple[Any, ...]:
     return tuple(row.values()) if isinstance(row, dict) else tuple(row)
 
 
-def _given(join: KeyJoin, parameters: Any) -> dict[str, Any] | None:
-    """Return the parameters of the key query, by their names in that query, or None if one is missing."""
-    values = {}
-    for name, key in join.parameters:
-        if isinstance(parameters, Mapping):
-            if str(key) not in parameters:
-                return None
-            values[name] = parameters[str(key)]
-        elif isinstance(parameters, Sequence) and isinstance(key, int) and 0 < key <= len(parameters):
-            values[name] = parameters[key - 1]
-        else:
-            return None
-    return values
-
-
 def _column(table: LanceDataset, name: str) -> str | None:
     """Return a column by its SQL name. Returns None if it does not exist or is ambiguous."""
     if not are_distinct(table.schema.names):
         return None
     columns = [column for column in table.schema.names if column.lower() == name.lower()]
     return columns[0] if len(columns) == 1 else None
-
-
-def _share(table: LanceDataset, condition: In) -> float:
-    """Estimate the share of rows that satisfy a condition on one column, above 0 and up to 1."""
-    sample = table.handle.table.sample(condition.columns())
-    columns = {name: sample.column(name).combine_chunks() for name in sample.column_names}
-    return max(1, TreeFilter(condition).mask(columns, len(sample)).true_count) / max(1, len(sample))
 
 
 def _length(thing: Any, later: bool) -> int | None:
