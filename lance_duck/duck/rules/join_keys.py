@@ -67,7 +67,8 @@ class KeyJoin:
         parameters: Parameters of `keys`, as pairs. The first item is the name in `keys`. The second item is the name of
             the statement's parameter, or its position, counted from 1.
         reads: Names of the tables that `keys` reads, in lower case.
-        is_filtered: Whether a condition restricts the keys.
+        is_filtered: Whether a condition restricts the keys that DuckDB does not also apply to the large table. DuckDB
+            copies conditions on the key itself.
         sample: Name of the table that `keys` reads for the keys, and the conditions on its own columns, as SQL without
             qualified names. None if there are no conditions, or if the relation is not a table.
         takes_all: Whether the statement may read all columns of the table.
@@ -139,13 +140,15 @@ class _KeyQuery:
     Attributes:
         sql: Its text.
         reads: The syntax of the relations that it reads.
-        is_filtered: See `KeyJoin`.
+        is_filtered: Whether a condition restricts the keys.
+        on_keys: Whether all these conditions only read the key column.
         sample: See `KeyJoin`.
     """
 
     sql: str
     reads: tuple[Node, ...]
     is_filtered: bool
+    on_keys: bool
     sample: tuple[str, str] | None = None
 
 
@@ -235,7 +238,10 @@ class _Finder:
         if is_plain_query(query) and not _is_correlated(query):
             sql = f"SELECT key FROM ({sql_of(query)}) AS keys(key)"  # noqa: S608
             is_filtered = query.find(exp.Where, exp.Having, exp.Limit) is not None
-            yield from self._narrowed(big, column.name, _KeyQuery(sql, (query,), is_filtered, _sample_of(query)))
+            on_keys = _reads_only_its_result(query)
+            yield from self._narrowed(
+                big, column.name, _KeyQuery(sql, (query,), is_filtered, on_keys, _sample_of(query))
+            )
 
     def _exists(self, inner: exp.Select, chain: Chain) -> Iterator[KeyJoin]:
         """Yield the proposals of `EXISTS (SELECT … FROM small WHERE small.x = big.k)`."""
@@ -304,7 +310,9 @@ class _Finder:
         where = " WHERE " + " AND ".join(f"({part})" for part in filters) if filters else ""
         sql = f"SELECT {name}.{sql_of(exp.to_identifier(column, quoted=True))} AS key FROM {text}{where}"  # noqa: S608
         reads = (reads, *(node for _, keys in nested for node in keys.reads))
-        return _KeyQuery(sql, reads, bool(filters) or not isinstance(small.node, exp.Table), _own_filter(small, own))
+        is_filtered = bool(filters) or not isinstance(small.node, exp.Table)
+        on_keys = bool(filters) and not nested and _reads_only(own, column)
+        return _KeyQuery(sql, reads, is_filtered, on_keys, _own_filter(small, own))
 
     def _source(self, small: FromItem) -> tuple[str, Node] | None:
         """Return the SQL of a deterministic relation in FROM, and the syntax of what it reads, or None for others."""
@@ -382,7 +390,7 @@ class _Finder:
             query,
             tuple((name, int(name) if name.isdigit() else name) for name in parameters),
             frozenset(names),
-            keys.is_filtered,
+            keys.is_filtered and not keys.on_keys,
             keys.sample,
             _has_star(node.find_ancestor(exp.Select)),
         )
@@ -423,6 +431,19 @@ def _is_correlated(query: Node) -> bool:
     """Return whether a query certainly reads a column of an enclosing query."""
     own = {item.alias_or_name.lower() for item in query.find_all(exp.Table, exp.Subquery, exp.Values)}
     return any(column.table and column.table.lower() not in own for column in query.find_all(exp.Column))
+
+
+def _reads_only(conditions: list[Node], column: str) -> bool:
+    """Return whether conditions read only one column."""
+    names = {part.name.lower() for condition in conditions for part in condition.find_all(exp.Column)}
+    return names <= {column.lower()}
+
+
+def _reads_only_its_result(query: Node) -> bool:
+    """Return whether a SELECT of one column has a WHERE that reads only this column."""
+    where = query.args.get("where") if isinstance(query, exp.Select) else None
+    shown = query.expressions if where is not None else []
+    return len(shown) == 1 and isinstance(shown[0], exp.Column) and _reads_only([where], shown[0].name)
 
 
 def _sample_of(query: Node) -> tuple[str, str] | None:
