@@ -134,7 +134,7 @@ def joins_of(statement: Statement, known: KnownTables, tree: Node | None) -> tup
 
 
 @dataclass(frozen=True)
-class _KeyQuery:
+class _KeySql:
     """A query that returns keys in one column.
 
     Attributes:
@@ -239,9 +239,7 @@ class _Finder:
             sql = f"SELECT key FROM ({sql_of(query)}) AS keys(key)"  # noqa: S608
             is_filtered = query.find(exp.Where, exp.Having, exp.Limit) is not None
             on_keys = _reads_only_its_result(query)
-            yield from self._narrowed(
-                big, column.name, _KeyQuery(sql, (query,), is_filtered, on_keys, _sample_of(query))
-            )
+            yield from self._narrowed(big, column.name, _KeySql(sql, (query,), is_filtered, on_keys, _sample_of(query)))
 
     def _exists(self, inner: exp.Select, chain: Chain) -> Iterator[KeyJoin]:
         """Yield the proposals of `EXISTS (SELECT … FROM small WHERE small.x = big.k)`."""
@@ -285,7 +283,7 @@ class _Finder:
 
     def _keys_of(
         self, small: FromItem, column: str, chain: Chain, conditions: tuple[Node, ...], seen: tuple[FromItem, ...]
-    ) -> _KeyQuery | None:
+    ) -> _KeySql | None:
         """Return the query for a relation's keys, with the conditions that apply to its rows.
 
         Args:
@@ -312,7 +310,7 @@ class _Finder:
         reads = (reads, *(node for _, keys in nested for node in keys.reads))
         is_filtered = bool(filters) or not isinstance(small.node, exp.Table)
         on_keys = bool(filters) and not nested and _reads_only(own, column)
-        return _KeyQuery(sql, reads, is_filtered, on_keys, _own_filter(small, own))
+        return _KeySql(sql, reads, is_filtered, on_keys, _own_filter(small, own))
 
     def _source(self, small: FromItem) -> tuple[str, Node] | None:
         """Return the SQL of a deterministic relation in FROM, and the syntax of what it reads, or None for others."""
@@ -333,7 +331,7 @@ class _Finder:
 
     def _nested_of(
         self, small: FromItem, chain: Chain, parts: tuple[Node, ...], seen: tuple[FromItem, ...]
-    ) -> Iterator[tuple[str, _KeyQuery]]:
+    ) -> Iterator[tuple[str, _KeySql]]:
         """Yield conditions that further tables, no larger than `small`, put on its rows, and their queries."""
         size = self._magnitude(small)
         for part in parts if size is not None and len(seen) <= _MOST_NESTED else ():
@@ -369,7 +367,7 @@ class _Finder:
         name = tuple(part.name.lower() for part in item.node.parts)
         return () if len(name) == 1 and name[0] in self._named else name
 
-    def _narrowed(self, big: FromItem, column: str, keys: _KeyQuery | None) -> Iterator[KeyJoin]:
+    def _narrowed(self, big: FromItem, column: str, keys: _KeySql | None) -> Iterator[KeyJoin]:
         if keys is None or big.is_nearest or not is_plain_table(big.node) or names_a_column(big.node):
             return
         node, query = big.node, keys.sql

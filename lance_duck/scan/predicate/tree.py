@@ -20,7 +20,6 @@ from lance_duck.scan.identifiers import literal, quoted
 
 if TYPE_CHECKING:
     from lance_duck.scan.predicate import number_set
-    from lance_duck.scan.predicate.number_set import NumberSet
 else:
     number_set = lazy.modules(globals(), "lance_duck.scan.predicate", "number_set")
 
@@ -108,7 +107,7 @@ class In(_OfColumn):
     values: pa.Array
 
     @cached_property
-    def numbers(self) -> NumberSet | None:
+    def numbers(self) -> number_set.NumberSet | None:
         """The constants as a set of integers, without nulls. None for other types."""
         if not pa.types.is_integer(self.values.type):
             return None
