@@ -17,7 +17,7 @@ from lance_duck.duck.run import key_scans, semi_join_pushdown
 from lance_duck.duck.tables.table import Restriction
 from lance_duck.scan.predicate.tree import Predicate
 
-STATEMENTS = 2000 if os.environ.get("LANCE_DUCK_PROFILE") == "full" else 40
+STATEMENTS = 2000 if os.environ.get("LANCE_DUCK_PROFILE") == "full" else 60
 COLUMNS = {
     "line": ("l", {"o": pa.int64(), "p": pa.int32(), "s": pa.int64(), "q": pa.int64(), "d": pa.float64()}),
     "orders": ("o", {"k": pa.int64(), "c": pa.uint64(), "q": pa.int64(), "d": pa.float64()}),
@@ -101,7 +101,17 @@ class _Statements:
         self.qualified = rng.random() < 0.3
 
     def statement(self) -> str:
-        makers = [self.commas, self.commas, self.joins, self.factored, self.exists, self.nested, self.correlated]
+        makers = [
+            self.commas,
+            self.commas,
+            self.joins,
+            self.joins,
+            self.joins,
+            self.factored,
+            self.exists,
+            self.nested,
+            self.correlated,
+        ]
         return self.rng.choice(makers)()
 
     def column(self, name: str) -> str:

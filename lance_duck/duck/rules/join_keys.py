@@ -178,9 +178,9 @@ class _Finder:
                     yield name
 
     def may_gain(self) -> bool:
-        """Return whether columns are compared with each other below a WHERE. Known tables may then add proposals."""
+        """Return whether columns are compared with each other, among other conditions, so that tables may add joins."""
         pairs = any(_is_column(part.left) and _is_column(part.right) for part in self._root.find_all(exp.EQ))
-        return pairs and self._root.find(exp.Where) is not None
+        return pairs and self._root.find(exp.Where, exp.And) is not None
 
     def found(self) -> Iterator[KeyJoin]:
         for select in self._root.find_all(exp.Select):
@@ -334,7 +334,9 @@ class _Finder:
     ) -> Iterator[tuple[str, _KeySql]]:
         """Yield conditions that further tables, no larger than `small`, put on its rows, and their queries."""
         size = self._magnitude(small)
-        for part in parts if size is not None and len(seen) <= _MOST_NESTED else ():
+        if size is None or len(seen) > _MOST_NESTED:
+            return
+        for part in parts:
             for column, other in _equal_pairs(part):
                 if not isinstance(other, exp.Column) or not column.table or chain.source_of(column) is not small:
                     continue

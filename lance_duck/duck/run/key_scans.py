@@ -146,7 +146,8 @@ def share_of(table: LanceDataset, condition: In) -> float:
     """Estimate the share of rows that satisfy a condition on one column, above 0 and up to 1."""
     sample = table.handle.table.sample(condition.columns())
     columns = {name: sample.column(name).combine_chunks() for name in sample.column_names}
-    return max(1, TreeFilter(condition).mask(columns, len(sample)).true_count) / max(1, len(sample))
+    passing = int(TreeFilter(condition).mask(columns, len(sample)).true_count)
+    return max(1, passing) / max(1, len(sample))
 
 
 def given(join: KeyJoin, parameters: Any) -> dict[str, Any] | None:

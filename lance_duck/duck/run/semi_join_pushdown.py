@@ -320,7 +320,7 @@ class _Runner:
             SELECT system.main.typeof(system.main.list(key)), system.main.count(*),
                 system.main.list(TRY_CAST(key AS {PLAIN_TYPES[type_]}))
             FROM (SELECT key FROM ({sql}) LIMIT {MOST_NUMBERS + 1})"""  # noqa: S608
-        options = {"params": dict(parameters)} if parameters else {}
+        options: dict[str, Any] = {"params": dict(parameters)} if parameters else {}
         table = call_as_user(partial(self._connection.sql, text, **options)).to_arrow_table().combine_chunks()
         self.clock.statements += 1
         sql_type, count, values = table.column(0)[0].as_py().removesuffix("[]"), table.column(1)[0].as_py(), table[2]
