@@ -225,7 +225,7 @@ def _read_foreign_layouts() -> None:
     typed_text(readonly(data), numbers, np.empty(0, np.float64), data, np.zeros(1, np.int64))
     vectors = np.empty((0, 8), np.float32)
     rotate_by_matrix(readonly(vectors), readonly(np.eye(8, dtype=np.float32)), vectors)
-    and_lookup(readonly(np.empty(0, np.int32)), readonly(data), data)
+    and_lookup(readonly(np.empty(0, np.int32)), np.int64(0), readonly(data), data)
     are_bytes(readonly(np.zeros(1, np.int32)))
     number_bytes(readonly(data), 0, np.empty(0, np.uint32), numbers, np.empty(0, np.int32))
 

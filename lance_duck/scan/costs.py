@@ -153,6 +153,13 @@ dictionaries of 225 strings of 10 MB."""
 COMPARED_VALUES: Final = 32
 """Maximum number of integers in a DuckDB IN list that are compared one by one: 12 take half the time, 48 break even."""
 
+FLAGS: Final = 1 << 18
+"""Integers within a range of this size are looked up in an array of flags, which fits the cache of a core."""
+
+FLAGS_FOR_EACH: Final = 128
+"""Maximum ratio of range to count for which more integers are looked up in an array of flags. Hashed integers need a
+second lookup."""
+
 GATHERED_OPERANDS: Final = 64
 """Minimum number of OR operands for which equalities on one column are merged into an IN: 96 then take half the
 time."""

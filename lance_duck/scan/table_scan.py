@@ -234,7 +234,7 @@ class TableScan:
         """Return whether the scan, and not DuckDB, should apply a filter: see the function `filter_pays`."""
         return self._pays.get(str(predicate), lambda: self._filter_pays(predicate))
 
-    def share_passing(self, condition: TreeFilter) -> float:
+    def share_passing(self, condition: Filter) -> float:
         """Estimate the share of rows that pass a filter, 0 to 1. Recent estimates are cached.
 
         Raises:

@@ -16,12 +16,6 @@ ROWS_AT_ONCE: Final = 1 << 16
 BYTES_AT_ONCE: Final = 8 << 20
 """Maximum batch size for wide rows, in bytes."""
 
-SPREAD_KEYS: Final = 64
-"""Integer keys are looked up in an array, not a hash table, up to this ratio of key range to key count.
-
-With hashing, a merge of 200,000 keys into 2 million wide rows takes 1.25 times longer.
-"""
-
 SET_KEYS: Final = 1 << 18
 """Up to this many keys that are neither numbers nor strings are compared with table rows to preselect them.
 

@@ -19,7 +19,7 @@ import pytest
 import lance_duck as ld
 from lance_duck.duck import planner
 from lance_duck.duck.rules import join_keys
-from lance_duck.duck.run import named_tables, semi_join_pushdown
+from lance_duck.duck.run import key_scans, named_tables, semi_join_pushdown
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.table import Restriction
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
@@ -35,6 +35,9 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of any size are worth it."""
     for name in ("LARGE", "PER_KEY", "SMALLER", "SELECTIVE"):
         monkeypatch.setattr(semi_join_pushdown, name, 0)
+    for name in ("SCANNED", "SMALLER_WHEN_SCANNED", "SELECTIVE_WHEN_SCANNED", "TINY", "KEY_QUERY_NS", "KEY_ROW_NS"):
+        monkeypatch.setattr(key_scans, name, 0)
+    monkeypatch.setattr(semi_join_pushdown, "SELECTIVE_WHEN_SCANNED", 0)
 
 
 @pytest.fixture

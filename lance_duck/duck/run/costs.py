@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
+
 # Rows first
 
 FEW: Final = 8192
@@ -38,6 +40,33 @@ SMALLER: Final = 8
 SELECTIVE: Final = 8
 """The keys, or the conditions of a statement, may select at most one in this many table rows. Otherwise, a scan is as
 fast: see `benchmarks/tpch.py`."""
+
+# Keys first, without an index: `docs/decisions/join-keys.md` has figures.
+
+SCANNED: Final = 500_000
+"""Minimum row count of a table that is worth a key query without an index."""
+
+MOST_NUMBERS: Final = 1 << 20
+"""Maximum number of integer keys. This limits memory."""
+
+SELECTIVE_WHEN_SCANNED: Final = 16 if SPEAKS_SOURCE else 4
+"""Without an index, the keys may select at most one in this many table rows. DuckDB 1.x does more work per row."""
+
+SMALLER_WHEN_SCANNED: Final = 3
+"""The tables of a key query must be smaller than the scanned table by this factor."""
+
+TINY: Final = 64
+"""Tables that are smaller by this factor are read for keys although their share is unknown."""
+
+KEY_QUERY_NS: Final = 6_000_000
+"""Time of a key query that reads few rows, in nanoseconds of processor time."""
+
+KEY_ROW_NS: Final = 11
+"""Time that a key query takes per row of its tables, in nanoseconds."""
+
+SKIPPED_BYTE_NS: Final = 0.25 if SPEAKS_SOURCE else 0.5
+"""Time that a scan saves per table row and byte of the columns after the key, in nanoseconds, if few rows pass. DuckDB
+1.x takes longer to receive and to join a row."""
 
 # Nearest rows first
 

@@ -26,7 +26,7 @@ def keys_as(values: Sequence[Any], sql_type: str, type_: pa.DataType) -> pa.Arra
         type_: Storage type of the column.
     """
     known = [value for value in values if value is not None]
-    if sql_type in _WHOLE and pa.types.is_integer(type_):
+    if are_integers(sql_type) and pa.types.is_integer(type_):
         low, high = _range(type_)
         return pa.array([value for value in known if low <= value <= high], type_)
     if not _same(sql_type, type_) or any(_is_edge(value) for value in known):
@@ -35,6 +35,11 @@ def keys_as(values: Sequence[Any], sql_type: str, type_: pa.DataType) -> pa.Arra
         return pa.array(known, type_)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return None
+
+
+def are_integers(sql_type: str) -> bool:
+    """Return whether a DuckDB type holds integers."""
+    return sql_type in _WHOLE
 
 
 def _same(sql_type: str, type_: pa.DataType) -> bool:

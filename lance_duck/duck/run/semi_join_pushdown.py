@@ -1,4 +1,9 @@
-"""Semi-join pushdown reads the keys first, and then only the rows of the large table that have one of the keys."""
+"""Semi-join pushdown reads the keys first, and then only the rows of the large table that have one of the keys.
+
+An index finds the rows of a few keys. Without an index, the scan reads the key column, and the other columns of the
+rows with one of the keys. This is faster if few rows pass, and if the keys come from small Lance tables. Samples of the
+tables estimate both before the keys and the large table are read: `docs/decisions/join-keys.md`.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +17,19 @@ import pyarrow as pa
 
 from lance_duck.arrow.types import holds_texts
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.rules.join_keys import KeyJoin, KeyJoins
-from lance_duck.duck.run.costs import LARGE, MOST_KEYS, PER_KEY, SELECTIVE, SMALLER
-from lance_duck.duck.run.key_values import keys_as
+from lance_duck.duck.rules.join_keys import KeyJoin, KeyJoins, joins_of
+from lance_duck.duck.rules.known_tables import KnownTable
+from lance_duck.duck.run.costs import (
+    LARGE,
+    MOST_KEYS,
+    MOST_NUMBERS,
+    PER_KEY,
+    SELECTIVE,
+    SELECTIVE_WHEN_SCANNED,
+    SMALLER,
+)
+from lance_duck.duck.run.key_scans import SHARES, KeyScans, Way, given, share_of
+from lance_duck.duck.run.key_values import are_integers, keys_as
 from lance_duck.duck.run.named_tables import NamedTable, named
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import CONDITIONS, HAS_COLLATIONS, About
@@ -25,6 +40,7 @@ from lance_duck.duck.tables.table import DuckTable, Restriction, select_all
 from lance_duck.duck.user_scope import call_as_user, user_variable
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
+from lance_duck.scan.duckdb.types import PLAIN_TYPES
 from lance_duck.scan.predicate.tree import In
 
 _STEP, _WITHIN = (1, 2) if SPEAKS_SOURCE else (2, 3)
@@ -37,11 +53,11 @@ _ORIGIN: Final = "keys: read before the statement, from the other side of a join
 def run(proposal: KeyJoins, request: Request, database: Database) -> Rewriting | None:
     """Restrict the tables that join with few keys. Returns None if no table qualifies."""
     pushdown = _Pushdown(request, database)
-    joins = [join for join in proposal.joins if request.is_free(join.start, join.end) and pushdown.is_worth(join)]
-    if not joins:
-        return None
     try:
-        return pushdown.rewriting(joins)
+        joins = [join for join in pushdown.proposed(proposal) if request.is_free(join.start, join.end)]
+        found = {join: way for join in joins if (way := pushdown.way(join)) is not None}
+        ways = pushdown.scans.worth(found)
+        return pushdown.rewriting(ways) if ways else None
     except duckdb.InterruptException:
         raise
     except (duckdb.Error, LanceDuckError):
@@ -55,67 +71,112 @@ class _Pushdown:
     request: Request
     database: Database
 
-    def is_worth(self, join: KeyJoin) -> bool:
-        """Return whether the table is a large Lance table with an index on the column."""
+    def proposed(self, proposal: KeyJoins) -> Sequence[KeyJoin]:
+        """Return the proposals, with the columns and sizes of the Lance tables."""
+        tree = proposal.trees.pop() if proposal.trees else None
+        known: dict[tuple[str, ...], KnownTable] = {}
+        for name in proposal.tables:
+            handle = None if self.database.catalog.is_repeated(name[-1]) else self._handle(name)
+            if handle is not None and are_distinct(handle.current().schema.names):
+                table = handle.current()
+                known[name] = KnownTable(table.schema, table.count_rows().bit_length())
+        if not known or max(table.magnitude for table in known.values()) < LARGE.bit_length():
+            return proposal.joins
+        joins: Sequence[KeyJoin] = self.request.statement.result(
+            ("key joins", tuple(known.items())), partial(joins_of, known=known, tree=tree)
+        )
+        return joins
+
+    def way(self, join: KeyJoin) -> Way | None:
+        """Return the way to read a large Lance table by its keys. None if it is not worth a key query."""
         names, later = self.database.names, self.request.later
-        handle = names.table(join.name, later=later)
+        handle = self._handle(join.name)
         if handle is None:
-            return False
+            return None
         table = handle.current()
         column = _column(table, join.column)
         if table.count_rows() < LARGE or column is None:
-            return False
-        about = CONDITIONS | (About.TEXTS if holds_texts(table.schema.field(column).type) else About(0))
-        return names.dialect(join.name, later=later).is_usual(about)
+            return None
+        type_ = table.schema.field(column).type
+        about = CONDITIONS | (About.TEXTS if holds_texts(type_) else About(0))
+        if not names.dialect(join.name, later=later).is_usual(about):
+            return None
+        return self.scans.way(join, table, column)
 
-    def rewriting(self, joins: Sequence[KeyJoin]) -> Rewriting | None:
+    def _handle(self, name: tuple[str, ...]) -> TableHandle | None:
+        return self.database.names.table(name, later=self.request.later)
+
+    def rewriting(self, ways: Mapping[KeyJoin, Way]) -> Rewriting | None:
         """Read the join keys, and replace each table that has few keys with a narrowed table."""
         run = _Runner(self.database.native, _Clock(), self.request.later)
-        names = {join.name[-1].lower() for join in joins} | {name for join in joins for name in join.reads}
+        asked = [join for join, way in ways.items() if way.key is None]
+        names = {join.name[-1].lower() for join in asked} | {name for join in asked for name in join.reads}
         catalog = self.database.catalog
         objects = _Objects.of(run, names, catalog.native, [each.database for each in catalog.databases])
         if run.in_transaction(objects.transaction):
             return None  # a failed key query would end the transaction
         tables: list[NamedTable] = []
         edits: dict[int, Edit] = {}
-        for join in joins:
-            if join.start in edits or objects.has(join.name[-1]):
+        restrictions: dict[tuple[Any, ...], Restriction | None] = {}
+        for join, way in ways.items():
+            handle = self._handle(join.name)
+            if join.start in edits or handle is None or (way.key is None and objects.has(join.name[-1])):
                 continue
-            narrowed = self._table(join, run, objects)
-            if narrowed is not None:
+            key = id(way.table), way.column, join.keys
+            if key not in restrictions:
+                restrictions[key] = self._restriction(join, way, run, objects)
+            restriction = restrictions[key]
+            if restriction is not None:
+                narrowed = DuckTable(handle.current, restriction=restriction)
                 table = named(self.database.native, narrowed)
                 alias = "" if join.alias is None else f" AS {quoted(join.alias)}"
                 edits[join.start] = Edit(join.start, join.end, f"({select_all(quoted(table.name))}){alias}")
                 tables.append(table)
         return Rewriting(tuple(edits.values()), tuple(tables)) if tables else None
 
-    def _table(self, join: KeyJoin, run: _Runner, objects: _Objects) -> DuckTable | None:
-        handle = self.database.names.table(join.name, later=self.request.later)
-        parameters = _given(join, self.request.values.bound)
-        if handle is None or parameters is None:
+    def _restriction(self, join: KeyJoin, way: Way, run: _Runner, objects: _Objects) -> Restriction | None:
+        parameters = given(join, self.request.values.bound)
+        if parameters is None:
             return None
-        table = handle.current()
-        reading = self._reading(join, objects, table.count_rows(), run.later)
+        table, scanned = way.table, way.key is not None
+        reading = self._lance_reading(join) if scanned else self._reading(join, objects, table.count_rows(), run.later)
         if reading is None:
             return None
-        keys = run.keys(join.keys, parameters)
-        if keys is None or not reading.unchanged():
+        type_ = table.schema.field(way.column).type
+        keys = (run.numbers if scanned else run.keys)(join.keys, parameters, type_)
+        if keys is None and scanned:
+            SHARES.put(way.key, 1.0)
+        if keys is None or not reading.unchanged() or (holds_texts(type_) and run.has_collations()):
             return None
-        path = _column(table, join.column)
-        field = None if path is None else table.schema.field(path)
-        values = None if field is None else keys_as(keys.values, keys.type, field.type)
-        if field is None or path is None or values is None or (holds_texts(field.type) and run.has_collations()):
+        condition = In((way.column,), keys.values.unique())
+        rows = self._rows_by_index(table, condition) if way.indexed else None
+        if rows is None and scanned:
+            share = SHARES.get(way.key, lambda: share_of(table, condition))
+            rows = int(share * table.count_rows()) if share * SELECTIVE_WHEN_SCANNED <= 1 else None
+        if rows is None:
             return None
-        condition = In((path,), values.unique())
+        holds = self._holding(join, reading, run, keys, parameters)
+        return Restriction(condition, rows, _ORIGIN, table.schema, holds)
+
+    def _rows_by_index(self, table: LanceDataset, condition: In) -> int | None:
+        """Return the number of rows that an index selects, or None if a scan is as fast."""
         if len(condition.values) * PER_KEY > table.count_rows():
             return None
         rows = table.index_estimate(condition)
         if rows is None:  # the row count for many scattered values cannot be estimated without reading rows
             rows = len(condition.values)
-        if rows * SELECTIVE > table.count_rows():
-            return None
-        holds = self._holding(join, reading, run, keys, parameters)
-        return DuckTable(handle.current, restriction=Restriction(condition, rows, _ORIGIN, table.schema, holds))
+        return rows if rows * SELECTIVE <= table.count_rows() else None
+
+    @property
+    def scans(self) -> KeyScans:
+        """Decides which tables are scanned for keys."""
+        return KeyScans(self.request, self.database)
+
+    def _lance_reading(self, join: KeyJoin) -> _KeyQuery | None:
+        """Return the Lance tables of the keys. Returns None if a name now refers to something else."""
+        handles = [self._handle((name,)) for name in join.reads]
+        tables = [(each, each.current().handle.snapshot.state) for each in handles if each is not None]
+        return _KeyQuery(tuple(tables), native=False) if len(tables) == len(handles) else None
 
     def _reading(self, join: KeyJoin, objects: _Objects, most: int, later: bool) -> _KeyQuery | None:
         """Return the sources of the keys. Returns None if a source cannot be read twice, or is not small."""
@@ -157,12 +218,12 @@ class _Pushdown:
             expected = keys.transaction + _STEP * (clock.statements - keys.statements) + _WITHIN
             with binder.spare_cursor() as cursor:
                 try:
-                    again = _Runner(cursor, clock, later=False).keys(join.keys, parameters)
+                    again = _Runner(cursor, clock, later=False).keys(join.keys, parameters, keys.values.type)
                 except duckdb.Error:
                     return False
             # Even if the keys are unchanged, a different transaction id means that other connections ran statements.
             same = again is not None and again.transaction == expected and again.type == keys.type
-            return again is not None and same and set(again.values) == set(keys.values)
+            return again is not None and same and set(again.values.to_pylist()) == set(keys.values.to_pylist())
 
         return holds
 
@@ -189,13 +250,13 @@ class _Keys:
     """The result of a key query.
 
     Attributes:
-        values: The keys.
-        type: Their DuckDB type.
+        values: The keys, without NULL, in the type of the large table's column.
+        type: Their DuckDB type in the query.
         transaction: DuckDB's id of the transaction in which the query ran.
         statements: The value of `_Clock.statements` after the query.
     """
 
-    values: list[Any]
+    values: pa.Array
     type: str
     transaction: int
     statements: int
@@ -233,15 +294,39 @@ class _Runner:
         """Return whether the connection is inside a transaction that an earlier statement began."""
         return bool(self.rows("SELECT system.main.txid_current()")[0][0] == transaction)
 
-    def keys(self, sql: str, parameters: Mapping[str, Any]) -> _Keys | None:
-        """Run the key query. Returns None if it finds more than `MOST_KEYS` keys."""
+    def keys(self, sql: str, parameters: Mapping[str, Any], type_: pa.DataType) -> _Keys | None:
+        """Run a key query.
+
+        Args:
+            sql: The query.
+            parameters: Its parameters.
+            type_: Storage type of the large table's column.
+
+        Returns: The keys, or None if there are more than `MOST_KEYS`, or if SQL may compare them differently.
+        """
         text = f"""
             SELECT system.main.txid_current(), system.main.typeof(system.main.list(key)), system.main.list(key)
             FROM (SELECT key FROM ({sql}) LIMIT {MOST_KEYS + 1})"""  # noqa: S608
-        transaction, type_, values = self.rows(text, dict(parameters))[0]
-        if values is not None and len(values) > MOST_KEYS:
+        transaction, list_type, found = self.rows(text, dict(parameters))[0]
+        if found is not None and len(found) > MOST_KEYS:
             return None
-        return _Keys(values or [], type_.removesuffix("[]"), transaction, self.clock.statements)
+        sql_type = list_type.removesuffix("[]")
+        values = keys_as(found or [], sql_type, type_)
+        return None if values is None else _Keys(values, sql_type, transaction, self.clock.statements)
+
+    def numbers(self, sql: str, parameters: Mapping[str, Any], type_: pa.DataType) -> _Keys | None:
+        """Run a query for up to `MOST_NUMBERS` keys, for a column of integers. See `keys`."""
+        text = f"""
+            SELECT system.main.typeof(system.main.list(key)), system.main.count(*),
+                system.main.list(TRY_CAST(key AS {PLAIN_TYPES[type_]}))
+            FROM (SELECT key FROM ({sql}) LIMIT {MOST_NUMBERS + 1})"""  # noqa: S608
+        options: dict[str, Any] = {"params": dict(parameters)} if parameters else {}
+        table = call_as_user(partial(self._connection.sql, text, **options)).to_arrow_table().combine_chunks()
+        self.clock.statements += 1
+        sql_type, count, values = table.column(0)[0].as_py().removesuffix("[]"), table.column(1)[0].as_py(), table[2]
+        if count > MOST_NUMBERS or not are_integers(sql_type):
+            return None
+        return _Keys(values.chunk(0).flatten().drop_null(), sql_type, 0, self.clock.statements)
 
     def has_collations(self) -> bool:
         """Return whether a collation may apply. Strings are then not compared bytewise."""
@@ -266,6 +351,8 @@ class _Objects:
 
     @classmethod
     def of(cls, run: _Runner, names: set[str], native: str, databases: Sequence[str]) -> _Objects:
+        if not names:
+            return cls(run.rows("SELECT system.main.txid_current()")[0][0], {}, counts_changes=False)
         listed, ours = ", ".join(map(literal, sorted(names))), ", ".join(map(literal, databases))
         text = f"""
             SELECT system.main.txid_current(), system.main.current_database() = {literal(native)},
@@ -299,27 +386,12 @@ def _fields(row: Any) -> tuple[Any, ...]:
     return tuple(row.values()) if isinstance(row, dict) else tuple(row)
 
 
-def _given(join: KeyJoin, parameters: Any) -> dict[str, Any] | None:
-    """Return the parameters of the key query, by their names in that query, or None if one is missing."""
-    values = {}
-    for name, key in join.parameters:
-        if isinstance(parameters, Mapping):
-            if str(key) not in parameters:
-                return None
-            values[name] = parameters[str(key)]
-        elif isinstance(parameters, Sequence) and isinstance(key, int) and 0 < key <= len(parameters):
-            values[name] = parameters[key - 1]
-        else:
-            return None
-    return values
-
-
 def _column(table: LanceDataset, name: str) -> str | None:
-    """Return a column by its SQL name. Returns None if it does not exist, is ambiguous or does not have an index."""
+    """Return a column by its SQL name. Returns None if it does not exist or is ambiguous."""
     if not are_distinct(table.schema.names):
         return None
     columns = [column for column in table.schema.names if column.lower() == name.lower()]
-    return columns[0] if len(columns) == 1 and columns[0] in table.indexed_columns() else None
+    return columns[0] if len(columns) == 1 else None
 
 
 def _length(thing: Any, later: bool) -> int | None:

@@ -73,11 +73,11 @@ def and_string(
 
 
 @kernel
-def and_lookup(indices: NDArray[Any], answers: NDArray[np.uint8], mask: Mask) -> None:
-    """Keep rows whose dictionary entry is set in `answers`. Rows with an index outside the dictionary do not pass."""
+def and_lookup(indices: NDArray[Any], low: np.int64, answers: NDArray[np.uint8], mask: Mask) -> None:
+    """Keep rows whose flag answers[index - low] is set. Rows with an index outside the flags do not pass."""
     count = len(answers)
     for i in range(len(indices)):
-        place = np.int64(indices[i])
+        place = np.int64(indices[i]) - low
         if 0 <= place < count:
             mask[i] &= answers[place]
         else:

@@ -21,7 +21,8 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.kernels.jit import readonly
 from lance_duck.scan.predicate import kernels
 from lance_duck.scan.predicate.arrays import pick
-from lance_duck.scan.predicate.kernels import Mask, and_hashed
+from lance_duck.scan.predicate.kernels import Mask
+from lance_duck.scan.predicate.number_set import NumberSet
 from lance_duck.scan.predicate.tree import (
     And,
     Compare,
@@ -134,9 +135,8 @@ def _narrow_by(predicate: Predicate, columns: Columns, mask: Mask, rest: Rest) -
                 return
         case In(path, values) if len(path) == 1 and path[0] in columns:
             array = columns[path[0]]
-            if pa.types.is_integer(array.type) and values.type == array.type:
-                kind = number_dtype(array.type)
-                keep_members(_values(array, kind), _values(values.drop_null(), kind), mask)
+            if predicate.numbers is not None and values.type == array.type:
+                keep_members(_values(array, number_dtype(array.type)), predicate.numbers, values, mask)
                 _drop_nulls(array, mask)
                 return
     paths = predicate.paths()
@@ -254,7 +254,7 @@ def _ask_dictionary(predicate: Predicate, name: str, array: pa.DictionaryArray, 
         return False
     answers = _to_bytes(rest(predicate, {name: entries}, len(entries)))
     indices = array.indices
-    kernels.and_lookup(_values(indices, number_dtype(indices.type)), readonly(answers), mask)
+    kernels.and_lookup(_values(indices, number_dtype(indices.type)), np.int64(0), readonly(answers), mask)
     _drop_nulls(array, mask)
     return True
 
@@ -266,27 +266,18 @@ def _to_bytes(answer: pa.BooleanArray) -> Mask:
     return mask
 
 
-_HASH_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
-_SLOTS_FOR_EACH: Final = 16
-"""Minimum number of hash table slots per member. One in 16 rows that are not members then passes the filter."""
-_LEAST_BITS: Final = 10
-_MOST_BITS: Final = 24
-
-
-def keep_members(numbers: NDArray[Any], members: NDArray[Any], mask: Mask) -> None:
+def keep_members(numbers: NDArray[Any], members: NumberSet, values: pa.Array, mask: Mask) -> None:
     """Keep rows whose number is a member.
 
     Args:
-        numbers: An integer for each row, of any width.
+        numbers: An integer for each row, of any width, readonly.
         members: Integers of the same type.
+        values: The same members.
         mask: 0 or 1 for each row. Changed in place.
     """
-    bits = min(max(int(_SLOTS_FOR_EACH * len(members)).bit_length(), _LEAST_BITS), _MOST_BITS)
-    shift = np.uint64(64 - bits)
-    answers = np.zeros(1 << bits, np.uint8)
-    # Signed integers wrap around, as in the kernel.
-    answers[(members.astype(np.uint64) * _HASH_FACTOR) >> shift] = 1
-    and_hashed(readonly(numbers), _HASH_FACTOR, shift, readonly(answers), mask)
+    members.narrow(numbers, mask)
+    if members.is_exact:
+        return
     rows = np.flatnonzero(mask.view(np.bool_))
-    are_members = pc.is_in(pa.array(numbers[rows]), value_set=pa.array(members))
+    are_members = pc.is_in(pa.array(numbers[rows]), value_set=values)
     mask[rows] = are_members.to_numpy(zero_copy_only=False)

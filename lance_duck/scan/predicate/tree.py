@@ -9,12 +9,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
 
+from lance_duck import lazy
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.identifiers import literal, quoted
+
+if TYPE_CHECKING:
+    from lance_duck.scan.predicate import number_set
+else:
+    number_set = lazy.modules(globals(), "lance_duck.scan.predicate", "number_set")
 
 Path = tuple[str, ...]
 Op = Literal["=", "!=", "<", "<=", ">", ">="]
@@ -98,6 +105,13 @@ class In(_OfColumn):
 
     path: Path
     values: pa.Array
+
+    @cached_property
+    def numbers(self) -> number_set.NumberSet | None:
+        """The constants as a set of integers, without nulls. None for other types."""
+        if not pa.types.is_integer(self.values.type):
+            return None
+        return number_set.NumberSet.of(self.values.drop_null().to_numpy(zero_copy_only=False))
 
     def __str__(self) -> str:
         return f"{_name(self.path)} IN ({_literals(self.values)})"

@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from lance_duck.errors import InvalidInputError
 from lance_duck.kernels.jit import readonly
 from lance_duck.scan.predicate.arrays import descend
-from lance_duck.scan.predicate.kernels import and_hashed, and_lookup, hash_texts
+from lance_duck.scan.predicate.kernels import hash_texts
+from lance_duck.scan.predicate.number_set import NumberSet
 from lance_duck.scan.predicate.ordering import one_zero_one_nan
 from lance_duck.scan.predicate.tree import In, Path, Predicate
-from lance_duck.verbs.costs import SET_KEYS, SPREAD_KEYS
+from lance_duck.verbs.costs import SET_KEYS
 
 Codes = NDArray[np.int64]
 
 _NO_INDEX: Final[Mapping[Path, pa.DataType]] = {}
-_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class KeyIndex:
@@ -104,11 +104,11 @@ class KeyIndex:
         for values, path, name in zip(self._sets, paths, self.names, strict=True):
             numbers = _numbers(values)
             if numbers is not None and len(numbers):
-                return KeySieve(tuple(paths), path, name, _Numbers.of(numbers), values, key_column)
+                return KeySieve(tuple(paths), path, name, NumberSet.of(numbers), values, key_column)
         for values, path, name in zip(self._sets, paths, self.names, strict=True):
             hashes = _hashes(values)
             if hashes is not None and len(hashes):
-                return KeySieve(tuple(paths), path, name, _Numbers.of(hashes), values, key_column)
+                return KeySieve(tuple(paths), path, name, NumberSet.of(hashes), values, key_column)
         if len(self._sets[0]) <= SET_KEYS:
             return KeySieve(tuple(paths), paths[0], self.names[0], None, self._sets[0], key_column)
         return None
@@ -144,7 +144,7 @@ class KeySieve:
     read: tuple[Path, ...]
     path: Path
     name: str
-    numbers: _Numbers | None
+    numbers: NumberSet | None
     values: pa.Array
     implied: Predicate | None = None
 
@@ -162,44 +162,13 @@ class KeySieve:
             numbers = _hashes(array)
         if self.numbers is None or numbers is None:
             return pc.is_in(comparable_keys(array, self.name), value_set=self.values)
-        answer = self.numbers.mask(numbers)
+        mask = np.ones(len(numbers), np.uint8)
+        self.numbers.narrow(readonly(numbers), mask)
+        answer = mask.view(np.bool_)
         return pa.array(answer) if not array.null_count else pc.and_(pa.array(answer), array.is_valid())
 
     def __str__(self) -> str:
         return f"key {self.name!r} among {len(self.values)}"
-
-
-@dataclass(frozen=True)
-class _Numbers:
-    """A set of 64-bit integers as a lookup table: exact for dense integers, otherwise hashed."""
-
-    low: np.uint64
-    answers: NDArray[np.uint8]
-    shift: np.uint64 | None
-
-    @classmethod
-    def of(cls, numbers: NDArray[np.uint64]) -> _Numbers:
-        signed = numbers.view(np.int64)
-        low = signed.min()
-        span = int(signed.max()) - int(low) + 1
-        if span <= SPREAD_KEYS * len(numbers):
-            answers = np.zeros(span, np.uint8)
-            answers[(signed - low)] = 1
-            return cls(low.view(np.uint64), answers, None)
-        bits = max(16, int(32 * len(numbers) - 1).bit_length())
-        shift = np.uint64(64 - bits)
-        answers = np.zeros(1 << bits, np.uint8)
-        answers[(numbers * _SPREAD) >> shift] = 1
-        return cls(np.uint64(0), answers, shift)
-
-    def mask(self, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        mask = np.ones(len(numbers), np.uint8)
-        if self.shift is not None:
-            and_hashed(readonly(numbers), _SPREAD, self.shift, readonly(self.answers), mask)
-            return mask.view(np.bool_)
-        # Below `low` the difference wraps around to an index far outside the table, which gives False.
-        and_lookup((numbers - self.low).view(np.int64), self.answers, mask)
-        return mask.view(np.bool_)
 
 
 def comparable_keys(column: pa.ChunkedArray | pa.Array, name: str) -> pa.Array:
