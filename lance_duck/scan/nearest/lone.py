@@ -96,7 +96,7 @@ class LoneSearch:
         if hits is None:
             return None
         distances, positions = hits
-        addresses = self._rows.found(positions) if self._addresses is None else self._addresses[positions]
+        addresses = self._rows.found(positions) if self._addresses is None else self._addresses.take(positions)
         if addresses is None:
             return None
         if self._probe.is_refined:
@@ -105,7 +105,8 @@ class LoneSearch:
         if not all(map(lt, numbers, numbers[1:])):  # ties, NaN, or an order that differs in the last bits
             order = np.lexsort((addresses, distances))
             distances, addresses = distances[order], addresses[order]
-        is_usual = distances[0] > -USUAL and distances[-1] < USUAL  # NaN is last
+            numbers = distances.tolist()
+        is_usual = numbers[0] > -USUAL and numbers[-1] < USUAL  # NaN is last
         return NearRows(distances, addresses) if is_usual else None
 
     def _hits(self, query: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:

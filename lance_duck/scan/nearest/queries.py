@@ -43,7 +43,7 @@ def is_single_query(q: Any, dim: int, dtype: np.dtype[Any]) -> bool:
     """
     if type(q) is not np.ndarray or q.dtype != dtype or q.shape != (dim,) or not q.flags.c_contiguous:
         return False
-    return bool(dtype == np.uint8 or (dtype == np.float32 and np.logical_and.reduce(np.isfinite(q))))
+    return dtype == np.uint8 or (dtype == np.float32 and b"\0" not in np.isfinite(q).tobytes())  # half of `all`'s time
 
 
 def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> Queries:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
@@ -57,7 +58,7 @@ class _Version(Generic[_S]):
     rows: _S | None
     ids: _S | None
 
-    @property
+    @cached_property
     def has_row_ids(self) -> bool:
         """Whether row ids are not the addresses: they are stored, or do not exist."""
         return self.table.snapshot.has_stable_row_ids or self.table.snapshot.log is not None
