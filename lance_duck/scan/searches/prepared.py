@@ -99,7 +99,8 @@ class PreparedVectorSearch(Prepared[_Version[NearestScan]]):
             WrongTypeError: The query does not consist of numbers.
         """
         version = self._version()
-        q = self._embedded(version, q)
+        if isinstance(q, str):
+            q = self._embedded(version, q)
         if version.rows is None:
             return read_table(version.table, self._with(q, self._arguments))
         with observed("SEARCH", version.table.snapshot.uri):
@@ -119,7 +120,8 @@ class PreparedVectorSearch(Prepared[_Version[NearestScan]]):
             Row ids, uint64 (n,), and distances, float32 (n,). n is less than k if fewer rows match.
         """
         version = self._version()
-        q = self._embedded(version, q)
+        if isinstance(q, str):
+            q = self._embedded(version, q)
         if version.ids is not None and not version.has_row_ids and version.ids.is_plain(q):
             with observed("SEARCH", version.table.snapshot.uri):
                 rows = version.ids.rows_of_one(q)
@@ -144,10 +146,8 @@ class PreparedVectorSearch(Prepared[_Version[NearestScan]]):
             return _Version(table, None, None)
         return _Version(table, cached_scan(table, self._arguments), cached_scan(table, self._id_arguments))
 
-    def _embedded(self, version: _Version[NearestScan], q: Any) -> Any:
-        """Return the vector of a text, as in `LanceDataset.search`. Returns other queries unchanged."""
-        if not isinstance(q, str):
-            return q
+    def _embedded(self, version: _Version[NearestScan], q: str) -> Any:
+        """Return the vector of a text, as in `LanceDataset.search`."""
         return embedded_query(version.table.snapshot, q, self._column, {"full_text_query": q})  # never words alone
 
     def _with(self, q: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
