@@ -85,12 +85,13 @@ class LoneColumns:
     def _taken(self, column: DecodedColumn) -> _Maker:
         shifts = self._taker.row_shifts
         assert shifts is not None  # checked before
+        take = column.take
         if len(shifts) == 1:
             shift = int(shifts[0])
             if not shift:
-                return lambda addresses, _: column.take(addresses.view(_INT64))
-            return lambda addresses, _: column.take(addresses.view(_INT64) + shift)
-        return lambda addresses, _: column.take(addresses.view(_INT64) + shifts[addresses >> 32])
+                return lambda addresses, _: take(addresses.view(_INT64))
+            return lambda addresses, _: take(addresses.view(_INT64) + shift)
+        return lambda addresses, _: take(addresses.view(_INT64) + shifts[addresses >> 32])
 
 
 def _numbers(_: NDArray[np.uint64], numbers: NDArray[np.float32]) -> pa.Array:

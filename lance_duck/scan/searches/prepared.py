@@ -63,6 +63,11 @@ class _Version(Generic[_S]):
         """Whether row ids are not the addresses: they are stored, or do not exist."""
         return self.table.snapshot.has_stable_row_ids or self.table.snapshot.log is not None
 
+    @cached_property
+    def uri(self) -> str:
+        """URI of the table."""
+        return self.table.snapshot.uri
+
     @property
     def nbytes(self) -> int:
         """Size of the open index and of the row addresses that the search refers to, in bytes."""
@@ -103,7 +108,7 @@ class PreparedVectorSearch(Prepared[_Version[NearestScan]]):
             q = self._embedded(version, q)
         if version.rows is None:
             return read_table(version.table, self._with(q, self._arguments))
-        with observed("SEARCH", version.table.snapshot.uri):
+        with observed("SEARCH", version.uri):
             result = version.rows.search({"q": q})
         ROWS_RETURNED.add(by=result.num_rows)
         return result
@@ -123,7 +128,7 @@ class PreparedVectorSearch(Prepared[_Version[NearestScan]]):
         if isinstance(q, str):
             q = self._embedded(version, q)
         if version.ids is not None and not version.has_row_ids and version.ids.is_plain(q):
-            with observed("SEARCH", version.table.snapshot.uri):
+            with observed("SEARCH", version.uri):
                 rows = version.ids.rows_of_one(q)
             if rows is not None:
                 ROWS_RETURNED.add(by=len(rows.distances))
@@ -185,7 +190,7 @@ class PreparedTextSearch(Prepared[_Version[WordSearch]]):
         """
         version, request = self._version(), self._request(q)
         if version.rows is not None:
-            with observed("SEARCH", version.table.snapshot.uri):
+            with observed("SEARCH", version.uri):
                 rows = version.rows.table(request)
             if rows is not None:
                 ROWS_RETURNED.add(by=rows.num_rows)
@@ -205,7 +210,7 @@ class PreparedTextSearch(Prepared[_Version[WordSearch]]):
         """
         version, request = self._version(), self._request(q)
         if version.ids is not None and not version.has_row_ids:
-            with observed("SEARCH", version.table.snapshot.uri):
+            with observed("SEARCH", version.uri):
                 rows = version.ids.rows(request)
             if rows is not None:
                 ROWS_RETURNED.add(by=len(rows.scores))
