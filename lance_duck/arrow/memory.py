@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import mmap
 import sys
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
+
+if sys.platform != "win32":
+    import resource
 
 POOLED_BYTES: Final = 128 * 1024
 """Minimum size of an array that Arrow's pool allocates, in bytes. `benchmarks/fresh_memory.py` compares the CPU time of
@@ -43,12 +48,32 @@ def release_unused() -> None:
 def check_room(size: int) -> None:
     """Raise MemoryError if a memory limit of the process leaves less than a size in bytes.
 
-    Call this before a library that ends the process when an allocation fails. A call takes a few microseconds.
+    Call this before a library that ends the process when an allocation fails. Without a limit, a call takes less than a
+    microsecond. With a limit, it requests the memory, which takes several microseconds.
     """
+    if not _may_be_refused():
+        return
     try:
         mmap.mmap(-1, size, **_PRIVATE).close()
     except OSError:
         raise MemoryError("the memory limit of the process is reached") from None
+
+
+def _may_be_refused() -> bool:
+    """Return whether the process or the system has a limit that can refuse memory."""
+    if sys.platform != "linux" or _is_strict():
+        return True
+    limit, unlimited = resource.getrlimit, resource.RLIM_INFINITY
+    return limit(resource.RLIMIT_AS)[0] != unlimited or limit(resource.RLIMIT_DATA)[0] != unlimited
+
+
+@cache
+def _is_strict() -> bool:
+    """Return whether Linux may refuse memory to a process without limits, because it counts all reserved memory."""
+    try:
+        return Path("/proc/sys/vm/overcommit_memory").read_text().strip() == "2"
+    except OSError:
+        return True
 
 
 _PRIVATE: Final[Any] = {} if sys.platform == "win32" else {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS}

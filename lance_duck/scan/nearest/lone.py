@@ -24,6 +24,7 @@ from lance_duck.scan.nearest.covered import CoveredVectors, covered_vectors
 from lance_duck.scan.nearest.hits import USUAL
 from lance_duck.scan.nearest.search import PreparedSearch, SegmentProbe, probe_of
 from lance_duck.store.request import is_watched
+from lance_duck.telemetry.metrics import INDEX_USES
 
 
 class NearRows(NamedTuple):
@@ -59,6 +60,7 @@ class LoneSearch:
         self._rows = rows
         self._addresses = rows.known_addresses
         self._probe = probe
+        self._kind = segment.kind.name
         self._is_cosine = search.route.metric == "cosine"
         self._walk: Callable[[], SingleSearch | None] = _nothing
 
@@ -86,17 +88,18 @@ class LoneSearch:
         except Exception:  # the ordinary way fails, too, and finds out whether the segment is corrupt
             return None
         if found is not None:
-            self._search.note_use()
+            INDEX_USES.add(self._kind)
         return found
 
     def _found(self, query: NDArray[np.float32]) -> NearRows | None:
         if self._is_cosine and not query.any():
             return None
-        hits = self._hits(query)
+        walk = self._walk()
+        hits = self._hits(query) if walk is None else walk.nearest(query)
         if hits is None:
             return None
         distances, positions = hits
-        addresses = self._rows.found(positions) if self._addresses is None else self._addresses[positions]
+        addresses = self._rows.found(positions) if self._addresses is None else self._addresses.take(positions)
         if addresses is None:
             return None
         if self._probe.is_refined:
@@ -105,19 +108,18 @@ class LoneSearch:
         if not all(map(lt, numbers, numbers[1:])):  # ties, NaN, or an order that differs in the last bits
             order = np.lexsort((addresses, distances))
             distances, addresses = distances[order], addresses[order]
-        is_usual = distances[0] > -USUAL and distances[-1] < USUAL  # NaN is last
+            numbers = distances.tolist()
+        is_usual = numbers[0] > -USUAL and numbers[-1] < USUAL  # NaN is last
         return NearRows(distances, addresses) if is_usual else None
 
     def _hits(self, query: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
         """Return distances and positions of as many neighbours as the probe requests, or None if there are fewer."""
         count, probe = self._probe.candidates, self._probe.probe
-        walk = self._walk()
+        walk = self._index.walk(count, probe)
         if walk is None:
-            walk = self._index.walk(count, probe)
-            if walk is None:
-                hits = self._index.search(query[None], count, None, probe)
-                return None if hits.positions.min() < 0 else (hits.distances[0], hits.positions[0])
-            self._walk = ref(walk)  # the segment may drop the partition to save memory
+            hits = self._index.search(query[None], count, None, probe)
+            return None if hits.positions.min() < 0 else (hits.distances[0], hits.positions[0])
+        self._walk = ref(walk)  # the segment may drop the partition to save memory
         return walk.nearest(query)
 
     def _refined(

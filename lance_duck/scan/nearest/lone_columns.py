@@ -13,6 +13,7 @@ from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID, Projection
 from lance_duck.scan.read.column_cache import DecodedColumn
 from lance_duck.scan.read.take import Taker
 
+_INT64: Final = np.dtype(np.int64)
 _FLOAT32: Final = pa.float32()
 _UINT64: Final = pa.uint64()
 
@@ -45,6 +46,7 @@ class LoneColumns:
 
     def __init__(self, layout: _Layout, number: str, taker: Taker, *, has_row_ids: bool) -> None:
         self._layout = layout
+        self._schema = layout.schema
         self._number = number
         self._taker = taker
         self._addresses = (ROW_ADDRESS,) if has_row_ids else (ROW_ADDRESS, ROW_ID)
@@ -57,7 +59,7 @@ class LoneColumns:
             if self._makers is None:
                 return None
         arrays = [make(addresses, numbers) for make in self._makers]
-        return pa.Table.from_batches([pa.RecordBatch.from_arrays(arrays, schema=self._layout.schema)])
+        return pa.Table.from_arrays(arrays, schema=self._schema)
 
     def _all_makers(self) -> list[_Maker] | None:
         projection = self._layout.projection
@@ -83,10 +85,13 @@ class LoneColumns:
     def _taken(self, column: DecodedColumn) -> _Maker:
         shifts = self._taker.row_shifts
         assert shifts is not None  # checked before
+        take = column.take
         if len(shifts) == 1:
             shift = int(shifts[0])
-            return lambda addresses, _: column.take(addresses.view("i8") + shift)
-        return lambda addresses, _: column.take(addresses.view("i8") + shifts[addresses >> 32])
+            if not shift:
+                return lambda addresses, _: take(addresses.view(_INT64))
+            return lambda addresses, _: take(addresses.view(_INT64) + shift)
+        return lambda addresses, _: take(addresses.view(_INT64) + shifts[addresses >> 32])
 
 
 def _numbers(_: NDArray[np.uint64], numbers: NDArray[np.float32]) -> pa.Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import InvalidInputError, LanceDuckError, WrongTypeError
 
 _WHERE = "nearest q"
+_FLOAT32: Final = np.dtype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,9 @@ def is_single_query(q: Any, dim: int, dtype: np.dtype[Any]) -> bool:
     """
     if type(q) is not np.ndarray or q.dtype != dtype or q.shape != (dim,) or not q.flags.c_contiguous:
         return False
-    return bool(dtype == np.uint8 or (dtype == np.float32 and np.logical_and.reduce(np.isfinite(q))))
+    if dtype != _FLOAT32:
+        return bool(dtype == np.uint8)
+    return b"\0" not in np.isfinite(q).tobytes()  # half of the time of `all`
 
 
 def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> Queries:

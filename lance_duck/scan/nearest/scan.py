@@ -61,6 +61,8 @@ class NearestScan:
         self._options = options
         rows = None if options.limit is None else max(1, options.limit + (options.offset or 0))
         self._nearest = Nearest.of(options.nearest, table, rows or DEFAULT_K)
+        self._form = self._nearest.column.dim, self._nearest.column.query_dtype
+        self._is_many = self._nearest.column.is_many
         self._layouts: dict[bool, ResultLayout] = {}
         self._search = self._prepared(fragment)
         for ordering in options.orderings:
@@ -93,8 +95,7 @@ class NearestScan:
 
     def is_plain(self, q: Any) -> bool:
         """Return whether a value is a single query in the form in which it is searched."""
-        column = self._nearest.column
-        return is_single_query(q, column.dim, column.query_dtype) and not column.is_many
+        return not self._is_many and is_single_query(q, *self._form)
 
     def table(self, queries: Queries) -> pa.Table:
         """Search, and read the result."""

@@ -43,7 +43,7 @@ class DecodedNumbers:
 
     def take(self, places: NDArray[np.int64]) -> pa.Array:
         """Return the values at row positions. Positions include deleted rows."""
-        values = pa.py_buffer(self._values[places])
+        values = pa.py_buffer(self._values.take(places))
         return pa.Array.from_buffers(self._type, len(places), [None, values])
 
 

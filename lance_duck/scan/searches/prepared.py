@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
@@ -57,10 +58,15 @@ class _Version(Generic[_S]):
     rows: _S | None
     ids: _S | None
 
-    @property
+    @cached_property
     def has_row_ids(self) -> bool:
         """Whether row ids are not the addresses: they are stored, or do not exist."""
         return self.table.snapshot.has_stable_row_ids or self.table.snapshot.log is not None
+
+    @cached_property
+    def uri(self) -> str:
+        """URI of the table."""
+        return self.table.snapshot.uri
 
     @property
     def nbytes(self) -> int:
@@ -98,10 +104,11 @@ class PreparedVectorSearch(Prepared[_Version[NearestScan]]):
             WrongTypeError: The query does not consist of numbers.
         """
         version = self._version()
-        q = self._embedded(version, q)
+        if isinstance(q, str):
+            q = self._embedded(version, q)
         if version.rows is None:
             return read_table(version.table, self._with(q, self._arguments))
-        with observed("SEARCH", version.table.snapshot.uri):
+        with observed("SEARCH", version.uri):
             result = version.rows.search({"q": q})
         ROWS_RETURNED.add(by=result.num_rows)
         return result
@@ -118,9 +125,10 @@ class PreparedVectorSearch(Prepared[_Version[NearestScan]]):
             Row ids, uint64 (n,), and distances, float32 (n,). n is less than k if fewer rows match.
         """
         version = self._version()
-        q = self._embedded(version, q)
+        if isinstance(q, str):
+            q = self._embedded(version, q)
         if version.ids is not None and not version.has_row_ids and version.ids.is_plain(q):
-            with observed("SEARCH", version.table.snapshot.uri):
+            with observed("SEARCH", version.uri):
                 rows = version.ids.rows_of_one(q)
             if rows is not None:
                 ROWS_RETURNED.add(by=len(rows.distances))
@@ -143,10 +151,8 @@ class PreparedVectorSearch(Prepared[_Version[NearestScan]]):
             return _Version(table, None, None)
         return _Version(table, cached_scan(table, self._arguments), cached_scan(table, self._id_arguments))
 
-    def _embedded(self, version: _Version[NearestScan], q: Any) -> Any:
-        """Return the vector of a text, as in `LanceDataset.search`. Returns other queries unchanged."""
-        if not isinstance(q, str):
-            return q
+    def _embedded(self, version: _Version[NearestScan], q: str) -> Any:
+        """Return the vector of a text, as in `LanceDataset.search`."""
         return embedded_query(version.table.snapshot, q, self._column, {"full_text_query": q})  # never words alone
 
     def _with(self, q: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,7 +190,7 @@ class PreparedTextSearch(Prepared[_Version[WordSearch]]):
         """
         version, request = self._version(), self._request(q)
         if version.rows is not None:
-            with observed("SEARCH", version.table.snapshot.uri):
+            with observed("SEARCH", version.uri):
                 rows = version.rows.table(request)
             if rows is not None:
                 ROWS_RETURNED.add(by=rows.num_rows)
@@ -204,7 +210,7 @@ class PreparedTextSearch(Prepared[_Version[WordSearch]]):
         """
         version, request = self._version(), self._request(q)
         if version.ids is not None and not version.has_row_ids:
-            with observed("SEARCH", version.table.snapshot.uri):
+            with observed("SEARCH", version.uri):
                 rows = version.ids.rows(request)
             if rows is not None:
                 ROWS_RETURNED.add(by=len(rows.scores))

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import re
+import sys
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_duck.arrow.memory import POOLED_BYTES, release_unused, unset
+from lance_duck.arrow import memory
+from lance_duck.arrow.memory import POOLED_BYTES, check_room, release_unused, unset
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, "<i4", np.int64, np.float64])
@@ -54,3 +59,41 @@ def test_releasing_unused_memory_keeps_memory_in_use():
 
     assert pa.total_allocated_bytes() == in_use
     assert (array == 7).all()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory in other ways")
+@pytest.mark.parametrize(("name", "counter"), [("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")])
+def test_a_limit_of_the_process_is_an_error_before_it_is_reached(name, counter):
+    import resource
+
+    limit = getattr(resource, name)
+    before = resource.getrlimit(limit)
+    found = re.search(rf"^{counter}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    assert found is not None
+    resource.setrlimit(limit, ((int(found[1]) << 10) + (64 << 20), before[1]))
+    try:
+        check_room(1 << 20)
+        with pytest.raises(MemoryError, match="limit of the process"):
+            check_room(1 << 30)
+    finally:
+        resource.setrlimit(limit, before)
+    check_room(1 << 30)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems always request the memory")
+def test_memory_is_requested_only_if_something_may_refuse_it(monkeypatch):
+    requested = []
+
+    def refuse(_, size, **__):
+        requested.append(size)
+        raise OSError
+
+    monkeypatch.setattr(memory.mmap, "mmap", refuse)
+    monkeypatch.setattr(memory, "_is_strict", lambda: False)
+    check_room(7)
+    assert requested == []
+
+    monkeypatch.setattr(memory, "_is_strict", lambda: True)
+    with pytest.raises(MemoryError):
+        check_room(8)
+    assert requested == [8]

@@ -27,6 +27,7 @@ class _Buffers:
         self.distances = np.empty((1, k), np.float32)
         self.places = np.empty((1, k), np.int64)
         self.asked, self.found = readonly(self.query), readonly(self.places)
+        self.query_row, self.distance_row, self.place_row = self.query[0], self.distances[0], self.places[0]
         self.pointers = (
             _FAISS.swig_ptr(self.query),
             k,
@@ -72,13 +73,13 @@ class GraphWalk:
             buffers = self._free.pop()
         except IndexError:
             buffers = _Buffers(self._dim, self._k)
-        buffers.query[0] = normalized(query[None])[0] if self._metric == "cosine" else query
+        buffers.query_row[:] = normalized(query[None])[0] if self._metric == "cosine" else query
         self._search(1, *buffers.pointers, self._parameters)
-        places = buffers.places[0].copy()
+        places = buffers.place_row.copy()
         if places[-1] < 0:
             return None
         self._measure(buffers.asked, buffers.found, buffers.distances)
-        distances = buffers.distances[0].copy()
+        distances = buffers.distance_row.copy()
         self._free.append(buffers)
         if self._metric == "dot":
             np.subtract(1, distances, out=distances)

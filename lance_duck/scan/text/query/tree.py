@@ -187,12 +187,17 @@ class MatchQuery(_WordsOfColumn):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _set(self, "boost", checked_number("boost", self.boost))
-        if self.fuzziness is not None:
+        usual = MatchQuery  # its attributes are the defaults, which are not checked for each query
+        if self.boost is not usual.boost:
+            _set(self, "boost", checked_number("boost", self.boost))
+        if self.fuzziness is not None and self.fuzziness is not usual.fuzziness:
             _set(self, "fuzziness", checked_whole("fuzziness", self.fuzziness))
-        _set(self, "max_expansions", checked_whole("max_expansions", self.max_expansions))
-        _set(self, "operator", member(FullTextOperator, "operator", self.operator))
-        _set(self, "prefix_length", checked_whole("prefix_length", self.prefix_length))
+        if self.max_expansions is not usual.max_expansions:
+            _set(self, "max_expansions", checked_whole("max_expansions", self.max_expansions))
+        if self.operator is not usual.operator:
+            _set(self, "operator", member(FullTextOperator, "operator", self.operator))
+        if self.prefix_length is not usual.prefix_length:
+            _set(self, "prefix_length", checked_whole("prefix_length", self.prefix_length))
 
 
 @dataclass(frozen=True)

@@ -150,3 +150,11 @@ def test_a_query_object_of_another_package_is_rejected_with_a_remedy() -> None:
     foreign: Any = type("MatchQuery", (), {"__module__": "other.query"})()
     with pytest.raises(WrongTypeError, match=r"found other\.query\.MatchQuery; build it of lance_duck\.query"):
         BoostQuery(MatchQuery("alfa", "a"), foreign)
+
+
+@pytest.mark.parametrize(("name", "value"), [("boost", True), ("fuzziness", False), ("prefix_length", False)])
+def test_a_boolean_that_equals_the_default_is_not_a_number(name: str, value: bool) -> None:
+    assert getattr(MatchQuery("word", "s"), name) == value
+
+    with pytest.raises(WrongTypeError, match=name):
+        MatchQuery("word", "s", **{name: value})
