@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -235,3 +236,24 @@ def test_joins_of_tables_without_indexes_equal_those_of_duckdb(
     print(f"{restricted} statements had restricted scans, {len(scans)} scans")
     assert all(scans)
     assert restricted > STATEMENTS / 4
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"])
+def test_only_rows_that_a_join_drops_are_skipped(
+    both: tuple[ld.Connection, duckdb.DuckDBPyConnection], scans: list[bool], kind: str
+) -> None:
+    ours, plain = both
+    tests = {"orders": "o_k < 9", "line": "l_o < 12", "": ""}
+    for left, right in (("line", "orders"), ("orders", "line")):
+        for on, where in product(tests, tests):
+            shown = ", ".join(f"{name}.*" for name in (left, right)[: 1 if kind in ("SEMI JOIN", "ANTI JOIN") else 2])
+            sql = f"SELECT {shown} FROM {left} {kind} {right} ON l_o = o_k"
+            sql += f" AND {tests[on]}" if on else ""
+            if where and where in shown:
+                sql += f" WHERE {tests[where]}"
+            expected = sorted(map(repr, plain.execute(sql).fetchall()))
+            assert sorted(map(repr, ours.execute(sql).fetchall())) == expected, sql
+            third = sql.replace(" WHERE", " LEFT JOIN nation ON n_k = o_q WHERE" if "orders" in shown else " WHERE")
+            expected = sorted(map(repr, plain.execute(third).fetchall()))
+            assert sorted(map(repr, ours.execute(third).fetchall())) == expected, third
+    assert all(scans)
