@@ -94,8 +94,8 @@ class TextScan(ScoredScan):
         return ScoredRows(ranking.addresses, scores)
 
     def count(self) -> int:
-        """See `ScoredScan.count`. Rows are not scored, unless a condition reads their scores."""
-        if self._condition is not None:
+        """See `ScoredScan.count`. Rows are not scored, unless a condition reads their scores or follows the search."""
+        if self._condition is not None or self._search.post is not None:
             return super().count()
         rows, limit = max(0, self._search.count() - (self._options.offset or 0)), self._options.limit
         return rows if limit is None else min(rows, limit)

@@ -136,9 +136,7 @@ class TextSearch:
         return self._found(log, None if self.by_element else most).by_row
 
     def count(self) -> int:
-        """Return the number of rows that `run` finds."""
-        if self.post is not None:
-            return len(self.run())
+        """Return the number of rows that `run` finds. `post` is not applied."""
         self._note_use()
         if self.by_element:
             found = self._found()

@@ -344,3 +344,13 @@ def test_rows_dropped_by_a_deferred_compaction_do_not_affect_scores(tmp_path: Pa
     before = dataset.to_table(full_text_query="duck lake")
     dataset.optimize.optimize_indices(num_indices_to_merge=9)
     assert dataset.to_table(full_text_query="duck lake").equals(before)
+
+
+@pytest.mark.parametrize("limits", [{}, {"limit": 1}, {"limit": 2, "offset": 1}, {"offset": 3}, {"limit": 0}])
+@pytest.mark.parametrize("options", [{}, {"filter": "id < 3"}, {"filter": "id < 3", "prefilter": False}])
+def test_rows_are_counted_as_they_are_returned(
+    table: ld.LanceDataset, options: dict[str, Any], limits: dict[str, int]
+) -> None:
+    for query in QUERIES:
+        scanner = table.scanner(full_text_query=query, columns=["id"], **options, **limits)
+        assert scanner.count_rows() == len(scanner.to_table()), query
