@@ -193,13 +193,14 @@ class DirectReads:
         if source is None or values is None or (has_rows and not self._has_abort):
             return False
         with self._execution.measured(text, {} if parameters is None else {"parameters": parameters}) as statement:
-            rows = self._rows(source, state, values)
-            if rows is None:
+            found = self._rows(source, state, values)
+            if found is None:
                 statement.leave()
                 return False
+            rows, tuples = found
             writer.drop_rows()
             writer.rowcount = None
-            writer.count.hold(_tuples(rows), partial(self._make, source.titles, rows))
+            writer.count.hold(tuples, partial(self._make, source.titles, rows))
         return True
 
     def _found(self, text: str, parameters: Any) -> tuple[_Source | None, object, list[Any] | None]:
@@ -213,12 +214,16 @@ class DirectReads:
             return known.source, known.state, [] if parameters is None else None
         return known.source, known.state, known.select.keys(parameters)
 
-    def _rows(self, source: _Source, state: object, values: list[Any]) -> pa.Table | None:
+    def _rows(self, source: _Source, state: object, values: list[Any]) -> tuple[pa.Table, list[tuple[Any, ...]]] | None:
+        """Return the rows as a table and as tuples, or None if DuckDB must find them."""
         uses = self._inherited.begun()
         try:
             interrupts.check()
-            return listing_context().run(self._newest_rows, source, state, values)
+            rows = listing_context().run(self._newest_rows, source, state, values)
+            return None if rows is None else (rows, _tuples(rows))
         except (LanceDuckError, duckdb.Error):  # DuckDB raises the error, or finds the rows
+            return None
+        except (OverflowError, ValueError):  # a date or time that Python does not represent
             return None
         finally:
             uses.pop()

@@ -192,7 +192,7 @@ RULES: Final = (
     Rule(
         indexed_condition.find_passed,
         restricted_tables.run_whole,
-        later=True,
+        later=False,
         example="SELECT id FROM t WHERE g >= 0",
         becomes='SELECT id FROM <rows> AS "t" WHERE g >= 0',
     ),

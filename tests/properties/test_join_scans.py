@@ -256,3 +256,38 @@ def test_only_rows_that_a_join_drops_are_skipped(
                 assert sorted(map(repr, ours.execute(text).fetchall())) == expected, text
     assert all(scans)
     assert bool(scans) is (kind != "FULL JOIN")
+
+
+OF_OTHER_SCOPES = (
+    # `s.s_k` and `o_k` belong to the enclosing statement, although a table beside the subquery has the same names.
+    "SELECT s.s_k, (SELECT count(c.l_q) FROM (SELECT * FROM line WHERE line.l_s = s.s_k) c, supplier AS s "
+    "WHERE s.s_q = 5) FROM supplier AS s WHERE s.s_q < 20",
+    "SELECT s.s_k FROM supplier AS s WHERE s.s_q < 20 AND EXISTS (WITH c AS (SELECT * FROM line "
+    "WHERE line.l_s = s.s_k) SELECT c.l_q FROM c, supplier AS s WHERE s.s_q = 5)",
+    "SELECT o_k FROM orders WHERE o_q < 20 AND EXISTS (WITH c AS (SELECT * FROM line WHERE l_o = o_k) "
+    "SELECT 1 FROM orders WHERE o_q = 5 AND o_q >= (SELECT min(c.l_q) FROM c))",
+    "SELECT s_k FROM supplier WHERE s_q < 20 AND EXISTS (SELECT 1 FROM line WHERE l_s = s_k AND l_q < 30)",
+)
+
+
+@pytest.mark.parametrize("sql", OF_OTHER_SCOPES)
+def test_subqueries_take_keys_from_the_statements_that_they_see(
+    both: tuple[ld.Connection, duckdb.DuckDBPyConnection], scans: list[bool], sql: str
+) -> None:
+    ours, plain = both
+    assert sorted(map(repr, ours.execute(sql).fetchall())) == sorted(map(repr, plain.execute(sql).fetchall()))
+    assert all(scans)
+
+
+def test_a_relation_reads_the_newest_versions_of_all_its_tables(
+    both: tuple[ld.Connection, duckdb.DuckDBPyConnection], scans: list[bool]
+) -> None:
+    ours, _ = both
+    sql = "SELECT count(*), sum(l_q) FROM line, orders WHERE l_o = o_k AND o_q < 30"
+    relation = ours.sql(sql)
+    for change in ("DELETE FROM line WHERE l_q < 9", "UPDATE orders SET o_q = 2 WHERE o_q > 30", "DELETE FROM orders"):
+        before = relation.fetchall()
+        assert before == ours.execute(sql).fetchall()
+        ours.execute(change)
+        assert relation.fetchall() == ours.execute(sql).fetchall() != before
+    assert scans

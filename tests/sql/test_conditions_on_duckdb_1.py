@@ -134,3 +134,12 @@ def test_a_table_read_whole_can_be_counted(con: ld.Connection, sql: str) -> None
 def test_a_relation_evaluates_conditions_at_each_read(con: ld.Connection) -> None:
     relation = con.sql("SELECT u FROM v WHERE n > -900")
     assert len(relation.fetchall()) == len(relation.fetchall()) > ROWS
+
+
+def test_a_relation_reads_the_newest_version(con: ld.Connection) -> None:
+    con.execute("CREATE TABLE changed AS FROM v")
+    relation = con.sql("SELECT count(*), min(n) FROM changed WHERE n > -900")
+    assert relation.fetchall() == con.execute("SELECT count(*), min(n) FROM v WHERE n > -900").fetchall()
+    con.execute("DELETE FROM changed WHERE n < 0")
+    assert relation.fetchall() == con.execute("SELECT count(*), min(n) FROM v WHERE n >= 0").fetchall()
+    con.execute("DROP TABLE changed")

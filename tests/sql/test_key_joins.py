@@ -330,7 +330,7 @@ def test_caller_variables_supply_keys(both: tuple[ld.Connection, Any], held: lis
     sql = "SELECT DISTINCT b.k FROM big b JOIN wanted w ON b.k = w.k ORDER BY ALL"
     assert ours.execute(sql).fetchall() == ours.sql(sql).fetchall() == [(3,), (4,)]
     assert wanted.num_rows == 2
-    assert held == [True, True]
+    assert held == ([True, True] if SPEAKS_SOURCE else [True])  # keys do not restrict relations of DuckDB 1.x
 
 
 @pytest.mark.usefixtures("eager")

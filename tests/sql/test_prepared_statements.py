@@ -117,6 +117,19 @@ def test_all_columns_and_vectors_have_the_values_of_duckdb(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
+    "sql", ["SELECT max(t), max(d) FROM t", "SELECT * FROM t WHERE id = 1", "SELECT t FROM t WHERE id = 1"]
+)
+def test_times_that_python_does_not_represent_are_returned_by_duckdb(tmp_path: Path, sql: str) -> None:
+    far = pa.array([2**62], pa.int64()).cast(pa.timestamp("us")), pa.array([2**31 - 1], pa.int32()).cast(pa.date32())
+    table = ld.write_dataset(pa.table({"id": [1], "t": far[0], "d": far[1]}), tmp_path / "t.lance")
+    for column in ("id", "t", "d"):
+        table.create_scalar_index(column, "BTREE")
+    con = ld.connect(tmp_path)
+    rows = [con.execute(sql).fetchall() for _ in range(3)]
+    assert rows[1:] == rows[:2]
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "SELECT count(name) FROM t WHERE id < 7",

@@ -32,7 +32,14 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lance_duck.duck.rules.join_chain import Chain, FromItem, and_operands
-from lance_duck.duck.rules.known_tables import KnownTables, from_items, implied_by_or, qualify, shared_by_or
+from lance_duck.duck.rules.known_tables import (
+    KnownTables,
+    enclosing_select,
+    from_items,
+    implied_by_or,
+    qualify,
+    shared_by_or,
+)
 from lance_duck.duck.statement.deterministic_sql import (
     Node,
     is_plain_condition,
@@ -212,7 +219,7 @@ class _Finder:
         """Yield the proposals of `big.k = small.x`. `small` is in the same FROM or in the enclosing one."""
         small = _other_of(big, chain.sources_of(other))
         if small is None and other.table and not chain.knows(other.table):
-            around = chain.select.find_ancestor(exp.Select)
+            around = enclosing_select(chain.select)
             outer = self._chain(around) if around is not None else None
             small = outer.source_of(other) if outer is not None else None
             chain = outer or chain
@@ -407,11 +414,7 @@ def _other_of(big: FromItem, sources: list[FromItem]) -> FromItem | None:
 
 def _equal_pairs(part: Node) -> Iterator[tuple[Node, Node]]:
     """Yield the operands of an equality or IN as (column, column or query), in both orders."""
-    if (
-        isinstance(part, exp.In)
-        and isinstance(part.this, exp.Column)
-        and isinstance(part.args.get("query"), exp.Subquery)
-    ):
+    if isinstance(part, exp.In) and _is_column(part.this) and isinstance(part.args.get("query"), exp.Subquery):
         yield part.this, part.args["query"].this
     if not isinstance(part, exp.EQ):
         return

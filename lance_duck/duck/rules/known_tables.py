@@ -64,7 +64,7 @@ def qualify(root: Node, known: KnownTables, named: set[str]) -> None:
         if column.table or not isinstance(column.this, exp.Identifier) or not _is_in_condition(column):
             continue
         name = column.name.lower()
-        select = column.find_ancestor(exp.Select)
+        select: exp.Select | None = column.find_ancestor(exp.Select)
         while select is not None:
             if id(select) not in scopes:
                 scopes[id(select)] = _owners(select, known, named)
@@ -76,7 +76,22 @@ def qualify(root: Node, known: KnownTables, named: set[str]) -> None:
                 break
             if any(each.alias_or_name.lower() == name for each in select.expressions):
                 break  # DuckDB prefers the alias to a column of the enclosing query
-            select = select.find_ancestor(exp.Select)
+            select = enclosing_select(select)
+
+
+def enclosing_select(select: exp.Select) -> exp.Select | None:
+    """Return the SELECT whose columns a subquery sees.
+
+    Returns None for a common table expression, and for a subquery in FROM or ON, which see other columns.
+    """
+    node: Node = select
+    while node.parent is not None:
+        node = node.parent
+        if isinstance(node, exp.Select):
+            return node
+        if isinstance(node, exp.CTE | exp.From | exp.Join | exp.Lateral):
+            return None
+    return None
 
 
 def _is_in_condition(column: Node) -> bool:

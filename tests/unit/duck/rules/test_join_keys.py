@@ -37,6 +37,7 @@ def test_tables_that_get_keys_are_proposed(sql: str, expected: list[tuple[str, s
     "sql",
     [
         "SELECT 1 FROM big WHERE k IN (1, 2)",
+        "SELECT 1 FROM tiny, big WHERE tiny.big.k IN (SELECT x FROM small)",
         "DELETE FROM big WHERE k IN (SELECT k FROM tiny)",
         "SELECT * FROM big JOIN tiny USING (k); SELECT 1",
         "SELECT 1 FROM big WHERE k IN (SELECT x FROM tiny WHERE v = $__lance_v0)",
