@@ -198,8 +198,8 @@ class Connection:
         """Prepare a statement that runs many times, with different parameters.
 
         After its first run, a SELECT of plain columns of a Lance table finds its rows without DuckDB if WHERE compares
-        an indexed column by `=` or IN. So does a SELECT of only `count(*)`, or of `min` and `max` of indexed columns.
-        All other statements run as in `execute`.
+        an indexed column by `=` or IN. `count(*)` of a whole table, and `min` and `max` of indexed columns, are also
+        answered without DuckDB. All other statements run as in `execute`.
 
         Args:
             query: One statement, with `?`, `$1` or `$name` for its parameters.

@@ -274,9 +274,8 @@ class DirectReads:
     def _aggregated(self, asked: AggregatedTable) -> _WholeTable | None:
         """Return the table of a statement with aggregates. None if the text may mean others, or they require a scan."""
         names = self._names
-        if not names.are_known_built_in(
-            BUILT_IN
-        ):  # then the names are known, too, and looking them up keeps the result
+        # Looking up unknown names would drop the result. They are known if the functions are.
+        if not names.are_known_built_in(BUILT_IN):
             return None
         try:
             handle = names.table(asked.name, later=True)

@@ -38,7 +38,7 @@ SHARES: Final[LruCache[float]] = LruCache(256)
 
 
 @dataclass(frozen=True)
-class Way:
+class AccessPath:
     """How a large table is read by its keys.
 
     Attributes:
@@ -63,14 +63,14 @@ class KeyScans:
     request: Request
     database: Database
 
-    def way(self, join: KeyJoin, table: LanceDataset, column: str) -> Way | None:
-        """Return the way to read a table by keys. Returns None if neither an index nor a scan may be faster."""
+    def way(self, join: KeyJoin, table: LanceDataset, column: str) -> AccessPath | None:
+        """Return how a table is read by keys, or None if neither an index nor a scan may be faster."""
         key, total = self._scan_key(join, table, column)
         indexed = column in table.indexed_columns()
-        return Way(table, column, key, total, indexed) if indexed or key is not None else None
+        return AccessPath(table, column, key, total, indexed) if indexed or key is not None else None
 
-    def worth(self, ways: Mapping[KeyJoin, Way]) -> Mapping[KeyJoin, Way]:
-        """Return the ways by an index, and the scans that save more time than their key queries take.
+    def worth(self, ways: Mapping[KeyJoin, AccessPath]) -> Mapping[KeyJoin, AccessPath]:
+        """Return the lookups in an index, and the scans that save more time than their key queries take.
 
         Several scans may use the keys of the same query.
         """
@@ -88,7 +88,7 @@ class KeyScans:
                 kept[join] = way
         return kept
 
-    def _skipped_bytes(self, join: KeyJoin, way: Way) -> int:
+    def _skipped_bytes(self, join: KeyJoin, way: AccessPath) -> int:
         """Return the size of the columns that a scan does not read for rows without a key, in bytes per row."""
         names = self.request.statement.names
         fields = [field for field in way.table.schema if join.takes_all or folded(field.name) in names]

@@ -28,7 +28,7 @@ from lance_duck.duck.run.costs import (
     SELECTIVE_WHEN_SCANNED,
     SMALLER,
 )
-from lance_duck.duck.run.key_scans import SHARES, KeyScans, Way, given, share_of
+from lance_duck.duck.run.key_scans import SHARES, AccessPath, KeyScans, given, share_of
 from lance_duck.duck.run.key_values import are_integers, keys_as
 from lance_duck.duck.run.named_tables import NamedTable, named
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
@@ -92,7 +92,7 @@ class _Pushdown:
         )
         return joins
 
-    def way(self, join: KeyJoin) -> Way | None:
+    def way(self, join: KeyJoin) -> AccessPath | None:
         """Return the way to read a large Lance table by its keys. None if it is not worth a key query."""
         names, later = self.database.names, self.request.later
         handle = self._handle(join.name)
@@ -111,7 +111,7 @@ class _Pushdown:
     def _handle(self, name: tuple[str, ...]) -> TableHandle | None:
         return self.database.names.table(name, later=self.request.later)
 
-    def rewriting(self, ways: Mapping[KeyJoin, Way]) -> Rewriting | None:
+    def rewriting(self, ways: Mapping[KeyJoin, AccessPath]) -> Rewriting | None:
         """Read the join keys, and replace each table that has few keys with a narrowed table."""
         run = _Runner(self.database.native, _Clock(), self.request.later)
         asked = [join for join, way in ways.items() if way.key is None]
@@ -139,7 +139,7 @@ class _Pushdown:
                 tables.append(table)
         return Rewriting(tuple(edits.values()), tuple(tables)) if tables else None
 
-    def _restriction(self, join: KeyJoin, way: Way, run: _Runner, objects: _Objects) -> Restriction | None:
+    def _restriction(self, join: KeyJoin, way: AccessPath, run: _Runner, objects: _Objects) -> Restriction | None:
         parameters = given(join, self.request.values.bound)
         if parameters is None:
             return None
